@@ -9,7 +9,7 @@ where that is anything, the tightest are taken again as they are with the correc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,19 @@ class Lines:
     end: Floats
 
 
+class Tightest(NamedTuple):
+    """Of each ordered pair and part of the run how much the tightest bound leaves, `slack` (n, n, parts), and
+    its ticks since the begins, `when` (n, n, parts, 2); first ticks, length of the run, and the correction
+    with which bounds are compared."""
+
+    slack: Floats
+    when: Ints
+    origin: Ints
+    span: int
+    shift: Ints
+    drift: Floats
+
+
 class LineBounds:
     """The tightest bounds between `n` processes, of which the first ticks are `origin` (n,), in each part of
     the longest run, which lasts `span` ticks."""
@@ -47,33 +60,26 @@ class LineBounds:
     def __init__(self, origin: Ints, span: int) -> None:
         self.origin, self.span = origin, max(span, 1)
         n = origin.size
-        self.shift, self.drift = np.zeros(n, np.int64), np.zeros(n)
-        self._slack = np.full((n, n, PARTS), np.inf)
-        self._when = np.zeros((n, n, PARTS, 2), np.int64)
+        slack, when = np.full((n, n, PARTS), np.inf), np.zeros((n, n, PARTS, 2), np.int64)
+        self._tightest = Tightest(slack, when, origin, self.span, np.zeros(n, np.int64), np.zeros(n))
         self._rows = [np.empty((0, 4), np.int64)]
 
     def add_messages(self, sender: Ints, receiver: Ints, sent: Ints, received: Ints) -> None:
-        tighten(
-            self._slack, self._when, sender, receiver, sent, received, self.origin, self.span, self.shift,
-            self.drift,
-        )  # fmt: skip
+        tighten(self._tightest, sender, receiver, sent, received)
 
     def add_collectives(self, held: Held) -> None:
-        tighten_by_collectives(
-            self._slack, self._when, held.start, held.process, held.begin, held.end, held.source, held.target,
-            held.ordered, self.origin, self.span, self.shift, self.drift,
-        )  # fmt: skip
+        tighten_by_collectives(self._tightest, held)
 
     def again(self, shift: Ints, drift: Floats) -> None:
         """Keep what was found, and look for what is tightest with these corrections."""
         self._rows = [self.rows()]
-        self.shift, self.drift = shift, drift
-        self._slack[:] = np.inf
+        self._tightest = self._tightest._replace(shift=shift, drift=drift)
+        self._tightest.slack[:] = np.inf
 
     def rows(self) -> Ints:
         """(m, 4): s, r, and the ticks u and v since their begins."""
-        s, r, k = np.nonzero(np.isfinite(self._slack))
-        new = np.column_stack([s, r, self._when[s, r, k]])
+        s, r, k = np.nonzero(np.isfinite(self._tightest.slack))
+        new = np.column_stack([s, r, self._tightest.when[s, r, k]])
         return np.unique(np.concatenate([*self._rows, new]), axis=0)
 
     def solve(self, *others: LineBounds) -> Lines | None:
@@ -256,12 +262,9 @@ class _Problem:
 
 
 @kernel
-def tighten(
-    slack: Any, when: Any, sender: Ints, receiver: Ints, sent: Ints, received: Ints, origin: Ints, span: int,
-    shift: Ints, drift: Any,
-) -> None:  # fmt: skip
-    """The tightest of messages (n,) for each pair and part of the run: `slack` (p, p, parts), `when` (p, p,
-    parts, 2) ticks since the begins."""
+def tighten(tightest: Tightest, sender: Ints, receiver: Ints, sent: Ints, received: Ints) -> None:
+    """By messages (n,)."""
+    slack, when, origin, span, shift, drift = tightest
     parts = slack.shape[2]
     for i in range(sender.size):
         s, r = sender[i], receiver[i]
@@ -279,11 +282,10 @@ def tighten(
 
 
 @kernel
-def tighten_by_collectives(
-    slack: Any, when: Any, start: Ints, process: Ints, begin: Ints, end: Ints, source: Any, target: Any,
-    ordered: Any, origin: Ints, span: int, shift: Ints, drift: Any,
-) -> None:  # fmt: skip
-    """The same by collectives, see `Held`."""
+def tighten_by_collectives(tightest: Tightest, held: Held) -> None:
+    """The same by collectives."""
+    slack, when, origin, span, shift, drift = tightest
+    start, process, begin, end, source, target, ordered = held
     parts = slack.shape[2]
     for i in range(start.size - 1):
         for a in range(start[i], start[i + 1]):

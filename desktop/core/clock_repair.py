@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,10 +75,7 @@ class Bounds:
 
     def add_collectives(self, held: Held) -> None:
         if self.matrix is not None:
-            lower_by_collectives(
-                self.matrix, held.start, held.process, held.begin, held.end, held.source, held.target,
-                held.ordered,
-            )  # fmt: skip
+            lower_by_collectives(self.matrix, held)
             return
         # begin_s + d_s <= x <= end_r + d_r: with x, the instant of the operation, as a node of its own
         # an instance of p members needs 2p edges instead of p * p; ordered ones need a node for each member.
@@ -176,8 +173,7 @@ def is_safe(closed: Ints, least: Ints, middle: Ints) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
+class Held(NamedTuple):
     """Operations: the i-th has the rows start[i] to start[i + 1]. No `target` can have left (`end`) before
     each `source` has entered (`begin`); where `ordered` (instances,), only before sources of earlier rows."""
 
@@ -193,15 +189,8 @@ class Held:
         """Some of the instances (instances,)."""
         members = np.diff(self.start)
         rows = np.repeat(chosen, members)
-        return Held(
-            np.r_[0, np.cumsum(members[chosen])],
-            self.process[rows],
-            self.begin[rows],
-            self.end[rows],
-            self.source[rows],
-            self.target[rows],
-            self.ordered[chosen],
-        )
+        columns = [column[rows] for column in self[1:-1]]
+        return Held._make([np.r_[0, np.cumsum(members[chosen])], *columns, self.ordered[chosen]])
 
 
 @arithmetic
@@ -213,10 +202,9 @@ def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
 
 
 @kernel
-def lower_by_collectives(
-    bounds: Ints, start: Ints, process: Ints, begin: Ints, end: Ints, source: Any, target: Any, ordered: Any
-) -> None:  # fmt: skip
-    """The same by collectives, see `Held`."""
+def lower_by_collectives(bounds: Ints, held: Held) -> None:
+    """The same by collectives."""
+    start, process, begin, end, source, target, ordered = held
     for i in range(start.size - 1):
         for a in range(start[i], start[i + 1]):
             if not source[a]:
@@ -229,11 +217,10 @@ def lower_by_collectives(
 
 
 @kernel
-def late_sources(
-    start: Ints, process: Ints, begin: Ints, end: Ints, source: Any, target: Any, ordered: Any, late: Ints
-) -> None:  # fmt: skip
+def late_sources(held: Held, late: Ints) -> None:
     """By how many ticks the latest source of each instance enters after a target that waits for it has left;
     `late` (instances,): 0 if none does. Own entries do not count."""
+    start, process, begin, end, source, target, ordered = held
     for i in range(start.size - 1):
         worst = 0
         a, b = start[i], start[i + 1]

@@ -401,9 +401,8 @@ def analyse(
         group = np.concatenate([group, (values - values.mean())[:, None]], axis=1)
     # Where every treatment ran in every block, blocks are orthogonal to all terms.
     taken, rows = (side, treatments) if balanced else (None, data.x)
-    columns = np.zeros((len(rows), 0)) if balanced else np.concatenate([shifts, group], axis=1)
-    if taken is not None:
-        columns = taken[:, None]
+    more = np.concatenate([shifts, group], axis=1)
+    columns = more if not balanced else np.zeros((len(rows), 0)) if taken is None else taken[:, None]
     chosen, sets, untold = _terms(rows, len(data.factors), terms, aliases_up_to, columns)
     halves = [] if side is None else [m for m in untold if _mark(treatments, m) == _signature(side)]
     untold = [m for m in untold if m not in halves]
@@ -414,8 +413,8 @@ def analyse(
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
-    model = _least_squares(data, chosen, np.concatenate([shifts, group], axis=1))
-    mean, values, unit, fitted = model.mean, model.values, model.unit, model.fitted
+    model = _least_squares(data, chosen, more)
+    values, unit = model.values, model.unit
     shift = model.more[: shifts.shape[1]]
     if side is not None:
         notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
@@ -425,7 +424,7 @@ def analyse(
     every = model
     if terms is not None:
         words = _terms(rows, len(data.factors), None, aliases_up_to, columns)[0]
-        every = _least_squares(data, words, np.concatenate([shifts, group], axis=1))
+        every = _least_squares(data, words, more)
     # Of effects that are not known equally well, a common scale.
     lenth = lenth_of(every.values * np.sqrt(np.median(every.unit[1:]) / every.unit[1:]))
     # The sums of what are equal numbers differ by rounding.
@@ -433,9 +432,7 @@ def analyse(
         pure = 0.0
     spare = len(data.y) - 1 - len(chosen) - shift.size - block_df - bool(covariate)
     method = error or _default_error(pure_df, spare - pure_df, lenth)
-    s2, df = _variance(
-        method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
-    )
+    s2, df = _variance(method, model, chosen, spare, pure, pure_df, lenth, terms is not None)
     each, rest = divmod(len(data.y) + len(lost), len(treatments))
     if (
         lost
@@ -463,18 +460,16 @@ def analyse(
     if method == "interactions" and terms is not None and not planned and len(chosen) < every.values.size:
         looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
     zero = (data.x == -1).all(axis=1)
-    base = _Base(model, chosen, zero, asked.y, transform, gm) if not added else None
-    effects_and_limit = _effects(
+    effects, limit = _effects(
         data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes
     )
-    effects, limit = effects_and_limit
     measured = bool(zero.any()) or bool(added)
     if added:
         unperturbed = float(whole.y[(whole.x == -1).all(axis=1)].mean())
         noise = s2 / added
         effects = tuple(_shared(e, unperturbed, noise, 0.0, transform, gm) for e in effects)
     else:
-        assert base is not None
+        base = _Base(model, chosen, zero, asked.y, transform, gm)
         unperturbed = base.value
         effects = tuple(
             _shared(e, unperturbed, s2 * base.variance, s2 * base.covariance[k], transform, gm)
@@ -489,11 +484,11 @@ def analyse(
         blocked.append((covariate, slope**2 / of_one, 1))
         followed = slope, float(np.sqrt(s2 * of_one))
         notes.append(_told_of_covariate(covariate, *followed, df))
-    anova, r2, adjusted = _anova(data, chosen, values, unit, fitted, pure, pure_df, blocked, spare, s2, df)
+    anova, r2, adjusted = _anova(data, chosen, model, pure, pure_df, blocked, spare, s2, df)
     return Effects(
-        asked, effects, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
+        asked, effects, model.mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
         unperturbed, measured, suspects(data.label, data.y, *model.design), anova, r2, adjusted, correlation,
-        limit, tuple(notes), fitted, block_ss / block_df if block_df else float("nan"), block_df,
+        limit, tuple(notes), model.fitted, block_ss / block_df if block_df else float("nan"), block_df,
         transform, gm, followed,
     )  # fmt: skip
 
@@ -774,6 +769,10 @@ class Model:
     def fitted(self) -> Array:
         return np.asarray(self.q @ (self.q.T @ self.y))
 
+    @property
+    def rest(self) -> Array:
+        return self.y - self.fitted
+
     def covariance(self, weights: Array) -> Array:
         """Of every coefficient with this mean (N,) of the trials, for unit variance of a trial."""
         return np.asarray(self.inverse @ (self.q.T @ weights))
@@ -858,21 +857,18 @@ def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
     return "lenth" if lenth else "none"
 
 
-# Many: what each of the methods needs.
 def _variance(
     method: Error,
-    rest: Array,
-    df: int,
+    model: Model,
     chosen: list[Members],
-    values: Array,
-    unit: Array,
+    df: int,
     pure: float,
     pure_df: int,
     lenth: Lenth | None,
     asked: bool,
 ) -> tuple[float, float]:
-    """Variance of one trial, and its degrees of freedom. `rest`, `df`: what the terms leave. `asked`: the
-    terms `chosen` were asked for, so that what was left out is the error."""
+    """Variance of one trial, and its degrees of freedom. `df`: what the terms leave. `asked`: the terms
+    `chosen` were asked for, so that what was left out is the error."""
     if method == "replicates":
         if pure_df <= 0:
             raise ValueError("no treatment ran twice, so replicates say nothing of the error")
@@ -880,10 +876,10 @@ def _variance(
     if method == "interactions":
         high = np.array([len(m) > 1 for m in chosen], bool)
         if high.any() and not (asked and df > 0):
-            return float((values[high] ** 2 / unit[1:][high]).mean()), float(high.sum())
+            return float((model.values[high] ** 2 / model.unit[1:][high]).mean()), float(high.sum())
         if df <= 0:
             raise ValueError("every effect is estimated, so no interaction is left to give the error")
-        return float(rest @ rest) / df, float(df)
+        return float(model.rest @ model.rest) / df, float(df)
     if method == "lenth":
         if lenth is None:
             raise ValueError("Lenth's method needs three or more effects that are not all zero")
@@ -1012,9 +1008,7 @@ def _effects(
 def _anova(
     data: Trials,
     chosen: list[Members],
-    values: Array,
-    unit: Array,
-    fitted: Array,
+    model: Model,
     pure: float,
     pure_df: int,
     blocked: list[tuple[str, float, int]],
@@ -1034,25 +1028,23 @@ def _anova(
     # N E^2 / 4 where columns are orthogonal; else what the sum of squares grows by without the term.
     rows = [
         row(_name(data, m), float(v) ** 2 / float(u), 1)
-        for m, v, u in zip(chosen, values, unit[1:], strict=True)
+        for m, v, u in zip(chosen, model.values, model.unit[1:], strict=True)
     ]
     rows.sort(key=lambda row: -row.ss)
     total = float(((data.y - data.y.mean()) ** 2).sum())
     if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
         total = 0.0
-    rest = data.y - fitted
     rows += [row(*block) for block in blocked]
-    residual = float(rest @ rest)
+    residual = float(model.rest @ model.rest)
     lack_df = residual_df - pure_df
     if pure_df > 0 and lack_df > 0:
         rows.append(row("lack of fit", max(residual - pure, 0.0), lack_df))
     rows.append(row("residual", residual, residual_df, test=False))
     rows.append(row("total", total, n - 1, test=False))
-    r2 = 1 - residual / total if total > 0 else float("nan")
-    adjusted = (
-        1 - residual / residual_df / (total / (n - 1)) if total > 0 and residual_df > 0 else float("nan")
-    )
-    return tuple(rows), r2, adjusted
+    if not total > 0:
+        return tuple(rows), float("nan"), float("nan")
+    adjusted = 1 - residual / residual_df / (total / (n - 1)) if residual_df > 0 else float("nan")
+    return tuple(rows), 1 - residual / total, adjusted
 
 
 # --- ranks ---

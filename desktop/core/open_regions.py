@@ -64,6 +64,38 @@ class Classes(NamedTuple):
     strongest: bool
 
 
+class OpenEntries(NamedTuple):
+    """The open regions: last (regions,) the innermost entry of each, -1 none; entries (6, room); state
+    (FIELDS,); counts (activities,) open regions of each."""
+
+    last: Ints
+    entries: Ints
+    state: Ints
+    counts: Ints
+
+
+class Paths(NamedTuple):
+    """The call paths: tree (2, capacity) parent and region of each node; slots, where nodes are found; ticks,
+    calls (capacity,) time exclusive of others and enters of each node."""
+
+    tree: Ints
+    slots: Ints
+    ticks: Ints
+    calls: Ints
+
+
+class PathRoom(NamedTuple):
+    """Room for notes on paths. noted (1,): row of the last note. profile (6, room): row, time, node of the
+    innermost entry that is not folded, node, ticks, calls. folded (2, room): row and node of the folded
+    entries, outermost first. used, used_folded (1,): how many of each there are."""
+
+    noted: Ints
+    used: Ints
+    profile: Ints
+    used_folded: Ints
+    folded: Ints
+
+
 def no_classes(regions: int) -> Classes:
     """Where nobody asks for activities."""
     none = np.zeros(regions, np.uint8)
@@ -73,78 +105,73 @@ def no_classes(regions: int) -> Classes:
 class OpenRegions:
     """A replay's place in the events of a location, and the paths it has met.
 
-    tree : (2, capacity) parent and region of each node; ticks, calls : (capacity,) time exclusive of others
-        and enters of each node. `limit` paths are kept apart, further regions are folded; `NO_PATHS`: none
-        are followed.
+    `limit` paths are kept apart, further regions are folded; `NO_PATHS`: none are followed.
     """
 
     def __init__(self, classes: Classes, limit: int = NO_PATHS) -> None:
         self.rule, self.limit = classes, limit
         regions = classes.classes.size
         self.state = np.zeros(FIELDS, np.int64)
-        self.entries = np.zeros((6, 64), np.int64)
-        self.last = np.full(regions, -1, np.int64)
-        self._counts = np.zeros(max(classes.strength.size, 1), np.int64)
+        counts = np.zeros(max(classes.strength.size, 1), np.int64)
+        self.opened = OpenEntries(
+            np.full(regions, -1, np.int64), np.zeros((6, 64), np.int64), self.state, counts
+        )
         self._make_tree(0 if limit < 0 else limit + regions + 1)
         self._start()
 
     def _make_tree(self, capacity: int) -> None:
-        self.tree = np.full((2, capacity), -1, np.int64)
-        self.slots = np.zeros(1 << int(2 * capacity).bit_length(), np.int64)
-        self.ticks, self.calls = np.zeros((2, capacity), np.int64)
+        slots = np.zeros(1 << int(2 * capacity).bit_length(), np.int64)
+        self.paths = Paths(np.full((2, capacity), -1, np.int64), slots, *np.zeros((2, capacity), np.int64))
 
     def _start(self) -> None:
         self.state[:] = 0
         self.state[[TOP, FREE, OUTERMOST]] = -1
         self.state[TIME] = BEGIN
         self.state[NODES] = 1
-        self._counts[:] = 0
+        self.opened.counts[:] = 0
 
     def begin(self, time: int = BEGIN) -> None:
         """Another location, whose ticks count from `time` on; memory is used again."""
-        forget(self.tree, self.slots, self.last, self.entries, self.state, self.ticks, self.calls)
+        forget(self.opened, self.paths)
         self._start()
         self.state[TIME] = time
 
     def know(self, classes: Classes) -> None:
         """More regions have been defined, the former ones are as before."""
         self.rule = classes
-        regions = classes.classes.size
-        if regions > self.last.size:
-            self.last = np.pad(self.last, (0, 2 * regions - self.last.size), constant_values=-1)
+        regions, known = classes.classes.size, self.opened.last
+        if regions > known.size:
+            last = np.pad(known, (0, 2 * regions - known.size), constant_values=-1)
+            self.opened = self.opened._replace(last=last)
             if self.limit >= 0:
-                tree, ticks, calls = self.tree, self.ticks, self.calls
-                nodes = int(self.state[NODES])
-                self._make_tree(self.limit + self.last.size + 1)
+                (tree, _, ticks, calls), nodes = self.paths, self.nodes
+                self._make_tree(self.limit + last.size + 1)
                 state = np.zeros(FIELDS, np.int64)
                 state[NODES] = 1
-                plant(tree[0, 1:nodes], tree[1, 1:nodes], self.last.size, self.tree, self.slots, state)
-                self.ticks[:nodes], self.calls[:nodes] = ticks[:nodes], calls[:nodes]
+                plant(tree[0, 1:nodes], tree[1, 1:nodes], last.size, *self.paths[:2], state)
+                self.paths.ticks[:nodes], self.paths.calls[:nodes] = ticks[:nodes], calls[:nodes]
 
     def follow(self, tree: Ints) -> bool:
         """Follow the known paths of a location, `tree` (2, nodes), from now on, and no others; False if they
         are none (a damaged file)."""
         self.limit = KNOWN
-        nodes = tree.shape[1]
-        self._make_tree(nodes)
+        self._make_tree(tree.shape[1])
         self._start()
-        regions = self.last.size
-        return bool(plant(tree[0, 1:], tree[1, 1:], regions, self.tree, self.slots, self.state))
+        regions = self.opened.last.size
+        return bool(plant(tree[0, 1:], tree[1, 1:], regions, *self.paths[:2], self.state))
 
     def reopen(self, regions: Ints, nodes: Ints, since: Ints | None = None) -> None:
         """Let just these regions be open, outermost first, on these nodes (any numbers without paths)."""
-        while self.entries.shape[1] < regions.size:
+        while self.opened.entries.shape[1] < regions.size:
             self._make_room()
-        close_all(self.last, self.entries, self.state)
-        self._counts[:] = 0
+        close_all(self.opened)
+        self.opened.counts[:] = 0
         since = np.zeros(regions.size, np.int64) if since is None else since
-        reopen(
-            regions, nodes, since, self.rule.classes, self.rule.active, self.last, self.entries, self.state,
-            self._counts, self.tree,
-        )  # fmt: skip
+        reopen(regions, nodes, since, self.rule, self.opened, self.paths.tree)
 
     def _make_room(self) -> None:
-        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)], axis=1)
+        entries = self.opened.entries
+        self.opened = self.opened._replace(entries=np.concatenate([entries, np.zeros_like(entries)], axis=1))
 
     def feed(
         self,
@@ -160,10 +187,7 @@ class OpenRegions:
         top, code = (np.empty(0, np.int32), np.empty(0, np.uint8)) if states is None else states
         self.state[ROW] = 0
         while True:
-            end = replay(
-                time, kind, region, until, self.limit, *self.rule, self.last, self.entries, self.state,
-                self._counts, self.tree, self.slots, self.ticks, self.calls, top, code,
-            )  # fmt: skip
+            end = replay(time, kind, region, until, self.limit, self.rule, self.opened, self.paths, top, code)
             if end != NO_ROOM:
                 return bool(end == DONE)
             self._make_room()
@@ -174,17 +198,16 @@ class OpenRegions:
         events: tuple[Ints, NDArray[np.uint8], NDArray[np.uint32]],
         states: tuple[NDArray[np.int32], NDArray[np.uint8]],
         how: tuple[int, int],
-        room: Callable[[], tuple[Any, ...]],
+        room: Callable[[], PathRoom],
     ) -> bool:
         """The same of events of which the first is the `row`-th of its location, with notes on paths: `how`
-        often, as `replay_noting` takes it, and `room` for them, as `note_path`."""
+        often, as `replay_noting` takes it, and `room` for them."""
         self.state[ROW] = 0
         notes = room()
         while True:
             end = replay_noting(
-                row, *how, *notes, *events, END, self.limit, *self.rule, self.last, self.entries, self.state,
-                self._counts, self.tree, self.slots, self.ticks, self.calls, *states,
-            )  # fmt: skip
+                row, *how, notes, *events, END, self.limit, self.rule, self.opened, self.paths, *states
+            )
             if end == NO_NOTES:
                 notes = room()
             elif end == NO_ROOM:
@@ -192,9 +215,9 @@ class OpenRegions:
             else:
                 return bool(end == DONE)
 
-    def note(self, row: int, room: tuple[Any, ...]) -> None:
-        """Note what is left before the `row`-th event; `room` as `note_path` takes it."""
-        note_path(row, 0, *room, self.entries, self.state, self.ticks, self.calls)
+    def note(self, row: int, notes: PathRoom) -> None:
+        """Note what is left before the `row`-th event."""
+        note_path(row, 0, notes, self.opened, self.paths)
 
     def states(
         self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
@@ -217,7 +240,7 @@ class OpenRegions:
     def open(self) -> tuple[Ints, Ints]:
         """The open regions, outermost first, and when they were entered."""
         rows = np.empty((3, self.depth), np.int64)
-        list_open(self.entries, self.state, rows)
+        list_open(self.opened, rows)
         return rows[0], rows[2]
 
     @property
@@ -233,12 +256,12 @@ class OpenRegions:
     def now(self) -> tuple[int, int]:
         """The time of the last event, and the node of the innermost open entry (0: there is none)."""
         top = int(self.state[TOP])
-        return int(self.state[TIME]), int(self.entries[NODE, top]) if top >= 0 else 0
+        return int(self.state[TIME]), int(self.opened.entries[NODE, top]) if top >= 0 else 0
 
     def resume(self, time: int, ticks: Ints, calls: Ints) -> None:
         """Go on from a time, with what has come to the nodes (nodes,) until then."""
         self.state[TIME] = time
-        self.ticks[:], self.calls[:] = ticks, calls
+        self.paths.ticks[:], self.paths.calls[:] = ticks, calls
 
     @property
     def nodes(self) -> int:
@@ -262,10 +285,7 @@ class OpenRegions:
         nobody asks), of which `left` are not known yet; how many are left then."""
         self.state[ROW] = 0
         while True:
-            left = leave_times(
-                time, kind, region, self.rule.classes, self.rule.active, self.last, self.entries, self.state,
-                self._counts, ends, left,
-            )  # fmt: skip
+            left = leave_times(time, kind, region, self.rule, self.opened, ends, left)
             if left == 0 or self.state[ROW] == time.size:
                 return left
             self._make_room()
@@ -281,17 +301,18 @@ def resolved(base: int, computes: int, idle: int, worker: bool) -> NDArray[np.ui
 
 @arithmetic
 def replay(
-    time: Any, kind: Any, region: Any, until: int, limit: int, classes: Any, active: Any, strength: Any,
-    strongest: bool, last: Any, entries: Any, state: Any, counts: Any, tree: Any, slots: Any, ticks: Any,
-    calls: Any, top: Any, code: Any,
+    time: Any, kind: Any, region: Any, until: int, limit: int, rule: Classes, opened: OpenEntries,
+    paths: Paths, top: Any, code: Any,
 ) -> int:  # fmt: skip
     """Replay rows from ``state[ROW]`` on whose time is before `until`; what it returns is one of DONE,
     NO_ROOM (for another open region: make room and go on) and BAD (rows that cannot be).
 
     New paths are made while there are fewer than `limit`. `top` and `code` may be empty: nobody asks.
     """
+    last, entries, state, _ = opened
+    tree, slots, ticks, calls = paths
     of_region, of_node, newer = entries[REGION], entries[NODE], entries[NEWER]
-    paths, noting = limit >= 0, code.size > 0
+    following, noting = limit >= 0, code.size > 0
     for i in range(state[ROW], time.size):
         t = time[i]
         if t >= until:
@@ -304,26 +325,26 @@ def replay(
             state[ROW] = i
             return NO_ROOM
         here = np.int64(0)
-        if paths:
+        if following:
             if state[TOP] >= 0:
                 here = of_node[state[TOP]]
             ticks[here] += t - state[TIME]
         state[TIME] = t
         if kind[i] == 0:
-            if paths:
+            if following:
                 here = child(here, r, limit, tree, slots, state)
                 if here < 0:
                     return BAD
                 state[FOLDED] += tree[0, here] < 0
                 calls[here] += 1
-            open_entry(r, here, t, classes, active, last, entries, state, counts)
+            open_entry(r, here, t, rule, opened)
         elif last[r] < 0:
             state[STRAY] += 1
         else:
             entry = last[r]
             below, above = entries[OLDER, entry], newer[entry]
-            close_entry(entry, r, classes, active, last, entries, state, counts)
-            if paths:
+            close_entry(entry, r, rule, opened)
+            if following:
                 state[FOLDED] -= tree[0, of_node[entry]] < 0
                 path = of_node[below] if below >= 0 else 0
                 while above >= 0 and tree[0, of_node[above]] >= 0:
@@ -335,50 +356,41 @@ def replay(
                     above = newer[above]
         if noting:
             top[i] = of_region[state[TOP]] if state[TOP] >= 0 else -1
-            code[i] = code_now(classes, strength, strongest, entries, state, counts)
+            code[i] = code_now(rule, opened)
     state[ROW] = time.size
     return DONE
 
 
 @arithmetic
 def replay_noting(
-    row: int, every: int, for_each: int, noted: Any, used: Any, profile: Any, used_folded: Any, folded: Any,
-    time: Any, kind: Any, region: Any, until: int, limit: int, classes: Any, active: Any, strength: Any,
-    strongest: bool, last: Any, entries: Any, state: Any, counts: Any, tree: Any, slots: Any, ticks: Any,
-    calls: Any, top: Any, code: Any,
+    row: int, every: int, for_each: int, notes: PathRoom, time: Any, kind: Any, region: Any, until: int,
+    limit: int, rule: Classes, opened: OpenEntries, paths: Paths, top: Any, code: Any,
 ) -> int:  # fmt: skip
     """`replay`, and `note_path` before each event of which the number, counted from `row`, is a multiple of
     `every`; also NO_NOTES, where that has no room."""
     while True:
-        at = state[ROW]
+        at = opened.state[ROW]
         here = row + at
-        if here % every == 0 and not note_path(
-            here, for_each, noted, used, profile, used_folded, folded, entries, state, ticks, calls
-        ):
+        if here % every == 0 and not note_path(here, for_each, notes, opened, paths):
             return NO_NOTES
         if at == time.size:
             return DONE
         stop = min(time.size, at + every - here % every)
-        end = replay(
-            time[:stop], kind, region, until, limit, classes, active, strength, strongest, last, entries,
-            state, counts, tree, slots, ticks, calls, top, code,
-        )  # fmt: skip
+        end = replay(time[:stop], kind, region, until, limit, rule, opened, paths, top, code)
         if end != DONE:
             return end
 
 
 @arithmetic
-def note_path(
-    row: int, for_each: int, noted: Any, used: Any, profile: Any, used_folded: Any, folded: Any, entries: Any,
-    state: Any, ticks: Any, calls: Any,
-) -> bool:  # fmt: skip
+def note_path(row: int, for_each: int, notes: PathRoom, opened: OpenEntries, paths: Paths) -> bool:
     """Note what has come to the nodes since the last note, and forget it; False if there is no room.
 
     Nothing is noted where fewer than `for_each` rows have come for each node with something to note and each
-    folded entry. noted (1,): row of the last note. profile (6, room): row, time, node of the innermost entry
-    that is not folded, node, ticks, calls. folded (2, room): row and node of the folded entries, outermost
-    first. used, used_folded (1,): how many of each there are.
+    folded entry.
     """
+    noted, used, profile, used_folded, folded = notes
+    _, entries, state, _ = opened
+    _, _, ticks, calls = paths
     rows = row - noted[0]
     if rows == 0:
         return True
@@ -414,8 +426,10 @@ def note_path(
 
 
 @inlined
-def code_now(classes: Any, strength: Any, strongest: bool, entries: Any, state: Any, counts: Any) -> int:
+def code_now(rule: Classes, opened: OpenEntries) -> int:
     """The rule, of the regions that are open."""
+    classes, _, strength, strongest = rule
+    _, entries, state, counts = opened
     outermost = state[OUTERMOST]
     if outermost < 0:
         if state[OPEN] == 0:
@@ -431,11 +445,9 @@ def code_now(classes: Any, strength: Any, strongest: bool, entries: Any, state: 
 
 
 @kernel
-def activities(
-    tree: Any, classes: Any, active: Any, strength: Any, strongest: bool, resolve: Any
-) -> Any:  # fmt: skip
-    """(nodes,) the rule, of the regions of each path; what a location does there, as `resolve` says.
-    `classes` and `active` (regions,)."""
+def activities(tree: Any, rule: Classes, resolve: Any) -> Any:
+    """(nodes,) the rule, of the regions of each path; what a location does there, as `resolve` says."""
+    classes, active, strength, strongest = rule
     nodes = tree.shape[1]
     decisive = np.zeros(nodes, np.int64)
     at_work = np.zeros(nodes, np.bool_)
@@ -455,11 +467,9 @@ def activities(
 
 
 @inlined
-def open_entry(
-    region: int, node: int, time: int, classes: Any, active: Any, last: Any, entries: Any, state: Any,
-    counts: Any,
-) -> None:  # fmt: skip
+def open_entry(region: int, node: int, time: int, rule: Classes, opened: OpenEntries) -> None:
     """Put a region on top of those that are open; there is room for it."""
+    last, entries, state, counts = opened
     entry = state[FREE]
     if entry >= 0:
         state[FREE] = entries[SAME, entry]
@@ -478,20 +488,19 @@ def open_entry(
     last[region] = entry
     state[TOP] = entry
     state[OPEN] += 1
-    own = np.int64(classes[region])
+    own = np.int64(rule.classes[region])
     counts[own] += 1
     if own != 0 and state[OUTERMOST] < 0:
         state[OUTERMOST] = entry
-    if active[region]:
+    if rule.active[region]:
         state[ACTIVE] += 1
         state[PARALLEL] = 1
 
 
 @inlined
-def close_entry(
-    entry: int, region: int, classes: Any, active: Any, last: Any, entries: Any, state: Any, counts: Any
-) -> None:  # fmt: skip
+def close_entry(entry: int, region: int, rule: Classes, opened: OpenEntries) -> None:
     """Take the innermost entry of a region from those that are open."""
+    last, entries, state, counts = opened
     last[region] = entries[SAME, entry]
     below, above = entries[OLDER, entry], entries[NEWER, entry]
     if below >= 0:
@@ -503,30 +512,32 @@ def close_entry(
     entries[SAME, entry] = state[FREE]
     state[FREE] = entry
     state[OPEN] -= 1
-    counts[np.int64(classes[region])] -= 1
-    state[ACTIVE] -= active[region] != 0
+    counts[np.int64(rule.classes[region])] -= 1
+    state[ACTIVE] -= rule.active[region] != 0
     if entry == state[OUTERMOST]:
         # It only ever moves to newer ones, so that all of these steps are no more than there are enters.
-        while above >= 0 and classes[entries[REGION, above]] == 0:
+        while above >= 0 and rule.classes[entries[REGION, above]] == 0:
             above = entries[NEWER, above]
         state[OUTERMOST] = above
 
 
 @arithmetic
-def forget(tree: Any, slots: Any, last: Any, entries: Any, state: Any, ticks: Any, calls: Any) -> None:
+def forget(opened: OpenEntries, paths: Paths) -> None:
     """Empty a replay for the next location; costs what it held, not what it has room for."""
+    tree, slots, ticks, calls = paths
     # Youngest first: what was put into the table later never stands in the way of what was there before.
-    for node in range(min(state[NODES], tree.shape[1]) - 1, -1, -1):
+    for node in range(min(opened.state[NODES], tree.shape[1]) - 1, -1, -1):
         ticks[node] = 0
         calls[node] = 0
         if node:
             slots[place(tree[0, node], tree[1, node], tree, slots)] = 0
-    close_all(last, entries, state)
+    close_all(opened)
 
 
 @arithmetic
-def close_all(last: Any, entries: Any, state: Any) -> None:
+def close_all(opened: OpenEntries) -> None:
     """No region is open."""
+    last, entries, state, _ = opened
     entry = state[TOP]
     while entry >= 0:
         last[entries[REGION, entry]] = -1
@@ -541,21 +552,18 @@ def close_all(last: Any, entries: Any, state: Any) -> None:
 
 
 @arithmetic
-def reopen(
-    regions: Any, nodes: Any, since: Any, classes: Any, active: Any, last: Any, entries: Any, state: Any,
-    counts: Any, tree: Any,
-) -> None:  # fmt: skip
+def reopen(regions: Any, nodes: Any, since: Any, rule: Classes, opened: OpenEntries, tree: Any) -> None:
     """Open regions, outermost first; there is room for all."""
     for i in range(regions.size):
-        open_entry(regions[i], nodes[i], since[i], classes, active, last, entries, state, counts)
+        open_entry(regions[i], nodes[i], since[i], rule, opened)
         if tree.shape[1] > 0:
-            state[FOLDED] += tree[0, nodes[i]] < 0
+            opened.state[FOLDED] += tree[0, nodes[i]] < 0
 
 
 @arithmetic
-def list_open(entries: Any, state: Any, out: Any) -> None:
+def list_open(opened: OpenEntries, out: Any) -> None:
     """Region, node and time (3, open) of the open entries, outermost first."""
-    entry = state[TOP]
+    entries, entry = opened.entries, opened.state[TOP]
     for i in range(out.shape[1] - 1, -1, -1):
         out[0, i] = entries[REGION, entry]
         out[1, i] = entries[NODE, entry]
@@ -565,21 +573,21 @@ def list_open(entries: Any, state: Any, out: Any) -> None:
 
 @arithmetic
 def leave_times(
-    time: Any, kind: Any, region: Any, classes: Any, active: Any, last: Any, entries: Any, state: Any,
-    counts: Any, ends: Any, left: int,
-) -> int:  # fmt: skip
+    time: Any, kind: Any, region: Any, rule: Classes, opened: OpenEntries, ends: Any, left: int
+) -> int:
     """When regions that are open will be left: `ends` of the number that an entry has for a node (-1: nobody
     asks). From ``state[ROW]`` on, until there is no room for another open region; how many are `left`."""
+    last, entries, state, _ = opened
     for i in range(state[ROW], kind.size):
         if left == 0 or (state[FREE] < 0 and state[USED] == entries.shape[1]):
             state[ROW] = i
             return left
         r = np.int64(region[i])
         if kind[i] == 0:
-            open_entry(r, -1, time[i], classes, active, last, entries, state, counts)
+            open_entry(r, -1, time[i], rule, opened)
         elif last[r] >= 0:
             entry = last[r]
-            close_entry(entry, r, classes, active, last, entries, state, counts)
+            close_entry(entry, r, rule, opened)
             if entries[NODE, entry] >= 0:
                 ends[entries[NODE, entry]] = time[i]
                 left -= 1

@@ -203,7 +203,7 @@ class _Check:
         for held in self._collectives(first):
             begin, end = (corrected(x, held.process, *clocks) for x in (held.begin, held.end))
             late = np.empty(held.ordered.size, np.int64)
-            late_sources(held.start, held.process, begin, end, held.source, held.target, held.ordered, late)
+            late_sources(held._replace(begin=begin, end=end), late)
             even = (counted.instances + np.arange(late.size)) % 2 == 0
             counted.instances += late.size
             counted.wrong = _plus(counted.wrong, *_lateness(late))

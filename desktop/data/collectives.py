@@ -115,15 +115,5 @@ def holds(
     target &= ~all_to_one | of_root
     target &= ~(one_to_all & of_root)
     source &= ~(all_to_one & of_root)
-    return (
-        Held(
-            instances.start,
-            process[instances.location],
-            instances.begin,
-            instances.end,
-            source,
-            target,
-            ordered,
-        ),
-        pattern,
-    )
+    places = process[instances.location]
+    return Held(instances.start, places, instances.begin, instances.end, source, target, ordered), pattern

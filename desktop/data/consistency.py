@@ -34,6 +34,8 @@ from desktop.core.open_regions import (
     STRAY,
     TOP,
     USED,
+    Classes,
+    OpenEntries,
     OpenRegions,
     close_entry,
     no_classes,
@@ -460,16 +462,13 @@ class _Marked(OpenRegions):
 
     def __init__(self, regions: int) -> None:
         super().__init__(no_classes(regions))
-        self._marks = np.zeros((2, self.entries.shape[1]), np.uint8)
+        self._marks = np.zeros((2, self.opened.entries.shape[1]), np.uint8)
 
     def walk(self, time: NDArray[np.int64], kind: AnyArray, region: AnyArray, *about: AnyArray) -> None:
         """Replay events as `_nest` does."""
         self.state[ROW] = 0
         while True:
-            _nest(
-                time, kind, region, *about, *self.rule[:2], self.last, self.entries, self.state, self._counts,
-                self._marks,
-            )  # fmt: skip
+            _nest(time, kind, region, *about, self.rule, self.opened, self._marks)
             if self.state[ROW] == time.size:
                 return
             self._make_room()
@@ -670,12 +669,12 @@ _RECORD, _FIRST, _LAST, _BEFORE, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTE
 @arithmetic
 def _nest(
     time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any, speaks: Any, spoken: Any,
-    heard: Any, calls: Any, ticks: Any, seen: Any, classes: Any, active: Any, last: Any, entries: Any,
-    state: Any, counts: Any, marks: Any,
+    heard: Any, calls: Any, ticks: Any, seen: Any, rule: Classes, opened: OpenEntries, marks: Any,
 ) -> None:  # fmt: skip
     """Replay events from row ``state[ROW]`` on (`desktop.core.open_regions`), until the end or where there is
     no room for another open region. marks (2, room): whether a record lies directly inside of an entry, and
     whether one that was received."""
+    last, entries, state, _ = opened
     of_region = entries[REGION]
     for i in range(state[ROW], time.size):
         t, r = time[i], np.int64(region[i])
@@ -708,7 +707,7 @@ def _nest(
             calls[r] += 1
             seen[_SPOKE] += speaks[r]
             seen[_INNER] += speaks[r] and in_call
-            open_entry(r, -1, t, classes, active, last, entries, state, counts)
+            open_entry(r, -1, t, rule, opened)
             marks[0, state[TOP]] = marks[1, state[TOP]] = 0
             continue
         entry = last[r]
@@ -727,5 +726,5 @@ def _nest(
         heard[r] += marks[1, entry]
         ticks[r] += t - entries[SINCE, entry]
         seen[_CROSSED] += across
-        close_entry(entry, r, classes, active, last, entries, state, counts)
+        close_entry(entry, r, rule, opened)
     state[ROW] = time.size

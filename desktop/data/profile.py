@@ -28,7 +28,7 @@ import numpy as np
 from desktop.core import callpaths
 from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, kernel, put_in_order
-from desktop.core.open_regions import OpenRegions, no_classes
+from desktop.core.open_regions import OpenRegions, PathRoom, no_classes
 from desktop.data import memory
 from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest, Events, States
 from desktop.data.events import MessageKind
@@ -87,11 +87,11 @@ class PathNotes:
         self._profile.rows[:, self._profile.used[0]] = 0, first, 0, 0, 0, 0
         self._profile.used += 1
 
-    def _room(self, regions: OpenRegions) -> tuple[AnyArray, ...]:
+    def _room(self, regions: OpenRegions) -> PathRoom:
         profile, folded = self._profile, self._folded
         profile.make_room(self._location, regions.nodes)
         folded.make_room(self._location, regions.folded)
-        return self._noted, profile.used, profile.rows, folded.used, folded.rows
+        return PathRoom(self._noted, profile.used, profile.rows, folded.used, folded.rows)
 
     def replay(self, row: int, regions: OpenRegions, events: Events, states: States) -> bool:
         return regions.feed_noting(row, events, states, (ROWS, ROWS_FOR_EACH), lambda: self._room(regions))
@@ -100,7 +100,7 @@ class PathNotes:
         regions.note(row, self._room(regions))
         self._profile.flush(self._location)
         self._folded.flush(self._location)
-        tree = regions.tree[:, 1 : regions.nodes]
+        tree = regions.paths.tree[:, 1 : regions.nodes]
         if tree.size:
             self._target.derive(
                 "paths", self._location, parent=tree[0].astype(np.int32), region=tree[1].astype(np.uint32)
@@ -413,8 +413,8 @@ class Profile:
                 if not regions.feed(when, kind, region, cut):
                     raise self._store.damaged("the call paths contradict the events")
             now, node = regions.now
-            regions.ticks[node] += time - now
-            positions.append((regions.ticks.copy(), regions.calls.copy()))
+            regions.paths.ticks[node] += time - now
+            positions.append((regions.paths.ticks.copy(), regions.paths.calls.copy()))
         regions.reopen(*np.empty((2, 0), np.int64))
         self._idle.append(regions)
         return positions

@@ -710,7 +710,7 @@ class Statistics:
                 time[i] = self._by_states(i, cuts, use)
             else:
                 resolve = class_resolve(location, is_worker(store, i, location, rule.active))
-                doing = activities(tree, *rule, resolve)
+                doing = activities(tree, rule, resolve)
                 callpaths.add_by_class(doing, spent, time[i])
             outside += spent[0]
             callpaths.add_by_region(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.core.open_regions import FIELDS, OUTERMOST, code_now
+from desktop.core.open_regions import FIELDS, OUTERMOST, Classes, OpenEntries, code_now
 
 
 def test_the_strongest_class_that_is_open_counts_whichever_number_it_has() -> None:
@@ -18,4 +18,5 @@ def test_the_strongest_class_that_is_open_counts_whichever_number_it_has() -> No
         counts = chance.integers(0, 2, n) * chance.integers(1, 4, n)
         counts[1 + chance.integers(n - 1)] = 1
         expected = max((k for k in range(n) if counts[k]), key=lambda k: strength[k])
-        assert code_now(classes, strength, True, entries, state, counts) == expected
+        rule, opened = Classes(classes, classes, strength, True), OpenEntries(classes, entries, state, counts)
+        assert code_now(rule, opened) == expected

@@ -500,10 +500,11 @@ def test_own_entries_do_not_make_a_process_late() -> None:
     for process, worst in (([0, 0, 1], 0), ([0, 1, 1], 80)):
         late = np.zeros(1, np.int64)
         flags = np.ones(3, np.bool_)
-        clock_repair.late_sources(
-            np.array([0, 3]), np.array(process), np.array([0, 90, 5]), np.array([10, 100, 95]), flags, flags,
-            np.zeros(1, np.bool_), late,
-        )  # fmt: skip
+        begin, end = np.array([0, 90, 5]), np.array([10, 100, 95])
+        held = clock_repair.Held(
+            np.array([0, 3]), np.array(process), begin, end, flags, flags, np.zeros(1, np.bool_)
+        )
+        clock_repair.late_sources(held, late)
         assert late[0] == worst
 
 

@@ -88,7 +88,7 @@ def test_regions_that_cross_for_ever_take_no_more_room(tmp_path: Path) -> None:
         regions = OpenRegions(line._rule)
         top = np.empty(time.size, np.int32)
         assert regions.feed(time, kind, region, states=(top, np.empty(time.size, np.uint8)))
-        assert regions.entries.shape[1] == 64
+        assert regions.opened.entries.shape[1] == 64
         assert top[2::2].tolist() == region[1::2].tolist()
 
 
