@@ -44,17 +44,7 @@ class Account(IntEnum):
 
 
 #: Accounts in which a location waits for another one.
-WAITING = frozenset(
-    {
-        Account.LATE_SENDER,
-        Account.LATE_RECEIVER,
-        Account.BARRIER,
-        Account.N_TO_N,
-        Account.LATE_ROOT,
-        Account.EARLY_ROOT,
-        Account.PREFIX,
-    }
-)
+WAITING = frozenset(map(Account, range(Account.LATE_SENDER, Account.PREFIX + 1)))
 
 #: Class (see above) -> number of its `desktop.data.events.Activity` and account. The first five are the
 #: activities themselves; 5 and 6 are codes of `desktop.core.open_regions`.

@@ -300,8 +300,8 @@ def _moved(curve: StepCurve, axis: str) -> StepCurve:
     if axis == "absolute" or (axis == "start" and first == 0):
         return curve
     if axis == "start":
-        return _with_edges(curve, curve.edges - first, curve.unit)
-    return _with_edges(curve, (curve.edges - first) / length, 1.0)
+        return _wide_steps(curve.edges - first, curve.level, curve.capacity, curve.unit)
+    return _wide_steps((curve.edges - first) / length, curve.level, curve.capacity)
 
 
 def _stretched(run: Phased, spans: Floats) -> StepCurve:
@@ -322,19 +322,18 @@ def _stretched(run: Phased, spans: Floats) -> StepCurve:
             edges[-1] = edges[-1][:-1]
         edges += [np.array([at]), np.clip(inner, at, end), np.array([end])]
         level.append(curve.level[first - 1 : last])
-    e, h = np.concatenate(edges), np.concatenate(level)
-    wide = e[1:] > e[:-1]  # a step narrower than the axis can tell has no place on it
-    if not wide.any():  # nor has the whole run: it shows as the shortest stretch there is
-        return StepCurve([e[0], np.nextafter(e[0], np.inf)], h[:1], curve.capacity)
-    return StepCurve(_still(np.append(e[:-1][wide], e[-1])), _still(h[wide]), curve.capacity)
+    return _wide_steps(np.concatenate(edges), np.concatenate(level), curve.capacity)
 
 
-def _with_edges(curve: StepCurve, edges: Floats, unit: float) -> StepCurve:
+def _wide_steps(edges: Floats, level: Floats, capacity: float, unit: float = 1.0) -> StepCurve:
+    """A curve without the steps that are narrower than its axis can tell."""
     wide = edges[1:] > edges[:-1]
     if wide.all():
-        return StepCurve(_still(edges), curve.level, curve.capacity, unit)
+        return StepCurve(_still(edges), _still(level), capacity, unit)
+    if not wide.any():  # the whole run shows as the shortest stretch there is
+        return StepCurve([edges[0], np.nextafter(edges[0], np.inf)], level[:1], capacity, unit)
     inner = np.append(edges[:-1][wide], edges[-1])
-    return StepCurve(_still(inner), _still(curve.level[wide]), curve.capacity, unit)
+    return StepCurve(_still(inner), _still(level[wide]), capacity, unit)
 
 
 def _still(values: Floats) -> Floats:

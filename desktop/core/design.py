@@ -313,25 +313,11 @@ def _from_masks(
     without any delay belongs to the fraction."""
     if signs is None:
         signs = [1 if mask.bit_count() % 2 else -1 for mask in masks]
-    runs = np.arange(1 << base)
-    columns = []
-    for mask, sign in zip(masks, signs, strict=True):
-        minus = np.zeros(runs.size, np.int64)
-        for b in range(base):
-            if mask >> b & 1:
-                minus ^= 1 - (runs >> b & 1)
-        columns.append(sign * (1 - 2 * minus))
-    levels = np.stack(columns, axis=1)
-    return Design(
-        kind,
-        names,
-        levels,
-        base,
-        tuple(masks),
-        tuple(signs),
-        np.zeros(runs.size, np.int64),
-        minimum_aberration=minimum,
-    )
+    basic = 2 * (np.arange(1 << base)[:, None] >> np.arange(base) & 1) - 1  # (runs, base)
+    parts = ([b for b in range(base) if mask >> b & 1] for mask in masks)
+    levels = np.stack([basic[:, part].prod(axis=1) for part in parts], axis=1) * np.array(signs)
+    blocks = np.zeros(1 << base, np.int64)
+    return Design(kind, names, levels, base, tuple(masks), tuple(signs), blocks, minimum_aberration=minimum)
 
 
 def _split(generators: Sequence[str] | str) -> list[str]:

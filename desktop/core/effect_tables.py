@@ -66,20 +66,9 @@ def scaling(
             ends = ratio_interval(b, a, se_b**2, se_a**2, 0.0, t_limit(free))
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = np.log(np.maximum(ends, 0.0)) / np.log(large_p / small_p)
-        scalings.append(
-            Scaling(
-                name,
-                a,
-                b,
-                (a + b) / 2,
-                (b - a) / 2,
-                float(np.hypot(se_a, se_b) / 2),
-                float(ratio),
-                float(exponent),
-                float(low),
-                float(high),
-            )
-        )
+        half_se = np.hypot(se_a, se_b) / 2
+        numbers = a, b, (a + b) / 2, (b - a) / 2, half_se, ratio, exponent, low, high
+        scalings.append(Scaling(name, *map(float, numbers)))
     return tuple(scalings)
 
 

@@ -7,7 +7,7 @@ their intervals) is ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -251,13 +251,9 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
         points, error, reason = int(inside.sum()), float("nan"), ""
         try:
             # Work is taken from the whole fit's transformation, so that errors compare.
-            rest = Measurements(
-                data.codes, data.systems, data.code[~inside], data.system[~inside], data.p[~inside],
-                fit.response.y[~inside], transformed=True,
-                size=None if data.size is None else data.size[~inside],
-            )  # fmt: skip
-            if fit.response.kind == "t":
-                rest = data.only(~inside)
+            rest = data.only(~inside)
+            if fit.response.kind != "t":
+                rest = replace(rest, time=fit.response.y[~inside], work=None, peak=None, transformed=True)
             other = fit_joint(rest, fit.functions, fit.response.kind, starts=1)
             if other.speed.shape and not np.isfinite(other.delta[:, c, s]).all():
                 reason = "the other cells have nothing in common with both the code and the system"

@@ -7,7 +7,7 @@ for fixed speeds and the other way round: alternate from several starts, then po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -45,18 +45,8 @@ class Measurements:
 
     def only(self, keep: NDArray[np.bool_]) -> Measurements:
         """Some of the rows; the names stay as they are."""
-        return Measurements(
-            self.codes,
-            self.systems,
-            self.code[keep],
-            self.system[keep],
-            self.p[keep],
-            self.time[keep],
-            self.work,
-            self.peak,
-            self.transformed,
-            None if self.size is None else self.size[keep],
-        )
+        rows = {name: getattr(self, name)[keep] for name in ("code", "system", "p", "time")}
+        return replace(self, **rows, size=None if self.size is None else self.size[keep])
 
     def size_at(self, code: int, system: int, p: Array) -> Array | None:
         """Problem size at p (K,) of a cell: in proportion to p where that was so (weak scaling), else the
@@ -159,10 +149,8 @@ class Product:
         self.size = count * sum(shape)
 
     def split(self, theta: Array) -> tuple[Array, Array]:
-        count = self.base.shape[1]
-        return theta[: self.shape[0] * count].reshape(-1, count), theta[self.shape[0] * count :].reshape(
-            -1, count
-        )
+        table = theta.reshape(-1, self.base.shape[1])
+        return table[: self.shape[0]], table[self.shape[0] :]
 
     def residual(self, theta: Array) -> Array:
         w, v = self.split(theta)
@@ -329,14 +317,14 @@ def references(
     """
     shape, count = (len(data.codes), len(data.systems)), len(functions)
     fixed = np.full((sum(shape), count), np.nan)
-    names = [*data.codes, *data.systems]
-    if reference is not None and reference not in names:
+    wanted = -1
+    if reference in data.systems:
+        wanted = shape[0] + data.systems.index(reference)
+    elif reference in data.codes:
+        wanted = data.codes.index(reference)
+    elif reference is not None:
         raise ValueError(f"there is no system or code {reference!r} to refer to")
-    if reference is not None and not (
-        np.any(data.systems.index(reference) == data.system)
-        if reference in data.systems
-        else np.any(data.codes.index(reference) == data.code)
-    ):
+    if wanted >= 0 and wanted not in (*data.code, *(shape[0] + data.system)):
         raise ValueError(f"{reference!r} has no measurements, it cannot be the reference")
     warnings = []
     for i in range(count):
@@ -346,12 +334,7 @@ def references(
         labels = np.unique(part[~lonely])
         for label in labels:
             members = np.flatnonzero(part == label)
-            chosen = names.index(reference) if reference is not None else -1
-            if reference in data.systems:
-                chosen = shape[0] + data.systems.index(reference)
-            if chosen not in members:
-                chosen = int(members[members >= shape[0]][0])
-            fixed[chosen, i] = 1.0
+            fixed[wanted if wanted in members else members[members >= shape[0]][0], i] = 1.0
         if labels.size > 1:
             warnings.append(
                 f"in {functions[i]} the table falls into {labels.size} parts with no code and no system in "

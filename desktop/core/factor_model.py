@@ -282,16 +282,11 @@ def fit_individual(
     spare = cells.points - count
     with np.errstate(invalid="ignore", divide="ignore"):
         s2 = np.where(spare > 0, rss / spare, np.nan)
-    inverse = np.linalg.inv(safe)
     if log:
         weight = 1.0 / np.where(used, fitted, 1.0)
-        inverse = np.linalg.inv(
-            np.where(
-                sound[:, None, None],
-                reduce(data, columns * weight[:, None], answer.y * weight).triangle,
-                np.eye(count),
-            )
-        )
+        triangle = reduce(data, columns * weight[:, None], answer.y * weight).triangle
+        safe = np.where(sound[:, None, None], triangle, np.eye(count))
+    inverse = np.linalg.inv(safe)
     unit = np.einsum("kij,klj->kil", inverse, inverse)
     delta, delta_se = np.full((2, count, *shape), np.nan)
     delta[:, cells.code[sound], cells.system[sound]] = values[sound].T
@@ -375,7 +370,12 @@ def fit_joint(
             f"{len(data)} measurements cannot determine {int(free.sum())} parameters, "
             "add measurements or take fewer functions"
         )
-    product = _rows(data, cells, columns, answer, shape, free, log)
+    if log:  # logarithms need the measurements themselves, else the rows of the triangles do
+        product = Product(columns, answer.y, data.code, data.system, shape, free, True)
+    else:
+        places = np.repeat(cells.code, count), np.repeat(cells.system, count)
+        rows = cells.triangle.reshape(-1, count), cells.target.ravel()
+        product = Product(*rows, *places, shape, free, False)
     total = float(product.target @ product.target) if not log else float(len(data))
     outcomes = []
     for v in first_speeds(cells, shape, count, starts):
@@ -430,30 +430,6 @@ def _prepared(
                 f"{function.text} has no finite value at p = {data.p[bad[0]]:g}, take another function"
             )
     return characteristics, respond(data, response)
-
-
-def _rows(
-    data: Measurements,
-    cells: FactorCells,
-    columns: Array,
-    answer: FactorResponse,
-    shape: tuple[int, int],
-    free: NDArray[np.bool_],
-    log: bool,
-) -> Product:
-    """Rows of the triangles; logarithms need the measurements themselves."""
-    if log:
-        return Product(columns, answer.y, data.code, data.system, shape, free, True)
-    count = columns.shape[1]
-    return Product(
-        cells.triangle.reshape(-1, count),
-        cells.target.ravel(),
-        np.repeat(cells.code, count),
-        np.repeat(cells.system, count),
-        shape,
-        free,
-        False,
-    )
 
 
 # Many: what the search found, put into the fields of a fit.
@@ -654,12 +630,9 @@ def _remarks(
     starts: int,
 ) -> list[str]:
     remarks = []
-    for values, names, kind in ((speed, data.systems, "speed"), (work, data.codes, "work")):
-        negative = [
-            f"{kind} of {names[at]} in {functions[i].text}"
-            for i, at in zip(*np.nonzero(values < 0), strict=True)
-        ]
-        if negative:
+    for values, kind in ((speed, "speed"), (work, "work")):
+        below = np.argwhere(values < 0).tolist()
+        if negative := [_named((kind, i, at), data, functions) for i, at in below]:
             remarks.append("below zero, so this function does not describe it: " + ", ".join(negative[:6]))
     if bounded:
         remarks.append("parameters were kept from falling below zero; those at zero have no standard error")
@@ -738,14 +711,10 @@ def parameters(fit: ModelFit) -> tuple[Parameter, ...]:
     data, rows = fit.data, []
     for i, text in enumerate(fit.functions):
         if fit.kind == "joint":
-            for s, name in enumerate(data.systems):
-                rows.append(
-                    Parameter("speed", text, name, None, float(fit.speed[i, s]), float(fit.speed_se[i, s]))
-                )
-            for c, name in enumerate(data.codes):
-                rows.append(
-                    Parameter("work", text, None, name, float(fit.work[i, c]), float(fit.work_se[i, c]))
-                )
+            speeds = zip(data.systems, fit.speed[i].tolist(), fit.speed_se[i].tolist(), strict=True)
+            works = zip(data.codes, fit.work[i].tolist(), fit.work_se[i].tolist(), strict=True)
+            rows += [Parameter("speed", text, name, None, value, se) for name, value, se in speeds]
+            rows += [Parameter("work", text, None, name, value, se) for name, value, se in works]
         else:
             for c, s in np.argwhere(fit.points > 0).tolist():
                 value, se = float(fit.delta[i, c, s]), float(fit.delta_se[i, c, s])

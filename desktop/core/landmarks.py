@@ -36,6 +36,7 @@ MARGIN = 0.004
 STILL, CHANGES = 0.05, 100.0
 
 _NONE = np.zeros(0, np.int64)
+_COLUMNS = ("begin", "end", "what", "where", "calls", "inside")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +53,13 @@ class Stretches:
     processors: int
 
     def taken(self, rows: Any) -> Stretches:
-        columns = (self.begin, self.end, self.what, self.where, self.calls, self.inside)
-        begin, end, what, where, calls, inside = (column[rows] for column in columns)
-        return Stretches(begin, end, what, where, calls, inside, self.processors)
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     def beside(self, other: Stretches) -> Stretches:
         """Both, one behind the other."""
-        names = ("begin", "end", "what", "where", "calls", "inside")
-        columns: list[Any] = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
-        begin, end, what, where, calls, inside = columns
-        return Stretches(begin, end, what, where, calls, inside, self.processors)
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _COLUMNS}
+        columns: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        return replace(self, **columns)
 
     def ordered(self) -> Stretches:
         """By what, processor and begin."""
@@ -74,10 +72,9 @@ class Stretches:
         same = (self.what[1:] == self.what[:-1]) & (self.where[1:] == self.where[:-1])
         first = np.concatenate([[True], ~(same & (self.begin[1:] - self.end[:-1] <= gap))])
         starts = np.flatnonzero(first)
-        begun = self.taken(starts)
         end = np.maximum.reduceat(self.end, starts)
         calls, inside = (np.add.reduceat(x, starts) for x in (self.calls, self.inside))
-        return Stretches(begun.begin, end, begun.what, begun.where, calls, inside, self.processors)
+        return replace(self.taken(starts), end=end, calls=calls, inside=inside)
 
 
 @dataclass(frozen=True)
@@ -194,8 +191,7 @@ def settled(
     if not often.any():
         return rows, ()
     one = rows.taken(often).joined(np.inf)
-    rest = rows.taken(~often)
-    every = rest.beside(one)
+    every = rows.taken(~often).beside(one)
     beating = tuple(
         (float(np.median(one.begin[own])), float(np.median(one.end[own])), round(float(times)))
         for what, times in zip(things.tolist(), typical.tolist(), strict=True)
@@ -223,7 +219,7 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
         u, v = edges[before.clip(min=0)], edges[after.clip(max=edges.size - 1)]
         begin[own] = np.where((before >= 0) & (begin[own] - u <= 1.5 * period[own]), u, begin[own])
         end[own] = np.where((after < edges.size) & (v - end[own] <= 1.5 * period[own]), v, end[own])
-    return Stretches(begin, end, rows.what, rows.where, rows.calls, rows.inside, rows.processors)
+    return replace(rows, begin=begin, end=end)
 
 
 def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
@@ -335,33 +331,18 @@ def _at(
     times: Floats, what: int, way: str, called: str, processors: int, span: float, waiting: bool
 ) -> list[Landmark]:
     """What happens at these times (sorted) of as many processors."""
-    low, middle, high = np.quantile(times, (0.1, 0.5, 0.9))
-    share = times.size / processors
-    apart = bool(times[-1] - times[0] > 2 * SHORTEST * span)
-    on = f"on {times.size} of {processors} processors"
-    landmarks = [
-        Landmark(
-            float(middle),
-            float(low),
-            float(high),
-            what,
-            way,
-            share,
-            processors,
-            f"{called} {way} {on}",
-            waiting,
-            apart=apart,
-        )
-    ]
-    if times[-1] - times[0] > WIDE * span:
-        for t, which in ((times[0], "first"), (times[-1], "last")):
-            text = f"{called} {way} on the {which} of {times.size} processors"
-            landmarks.append(
-                Landmark(
-                    float(t), float(t), float(t), what, which, share, processors, text, waiting, apart=apart
-                )
-            )
-    return landmarks
+    low, middle, high = np.quantile(times, (0.1, 0.5, 0.9)).tolist()
+    share, spread = times.size / processors, float(times[-1] - times[0])
+    text = f"{called} {way} on {times.size} of {processors} processors"
+    apart = spread > 2 * SHORTEST * span
+    event = Landmark(middle, low, high, what, way, share, processors, text, waiting, apart=apart)
+    if spread <= WIDE * span:
+        return [event]
+    ends = []
+    for t, which in ((float(times[0]), "first"), (float(times[-1]), "last")):
+        text = f"{called} {way} on the {which} of {times.size} processors"
+        ends.append(replace(event, time_s=t, low_s=t, high_s=t, happens=which, text=text))
+    return [event, *ends]
 
 
 def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int], bool]) -> list[Landmark]:

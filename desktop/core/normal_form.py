@@ -11,6 +11,7 @@ the measured p is no time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -19,30 +20,10 @@ from desktop.core.factor_fit import Array, Measurements
 from desktop.core.factor_intervals import AT_ONCE, CONFIDENCE, FARTHEST, conformal, quantile
 from desktop.progress import Progress
 
-_POWERS = [
-    "-2",
-    "-3/2",
-    "-4/3",
-    "-1",
-    "-3/4",
-    "-2/3",
-    "-1/2",
-    "-1/3",
-    "-1/4",
-    "0",
-    "1/4",
-    "1/3",
-    "1/2",
-    "2/3",
-    "3/4",
-    "1",
-]
+_POWERS = "-2 -3/2 -4/3 -1 -3/4 -2/3 -1/2 -1/3 -1/4 0 1/4 1/3 1/2 2/3 3/4 1"
 #: (exponent of p, as written and as a number; exponent of log2 p)
 _TERMS = tuple(
-    (text, float(text.partition("/")[0]) / float(text.partition("/")[2] or 1), j)
-    for text in _POWERS
-    for j in range(3)
-    if (text, j) != ("0", 0)
+    (text, float(Fraction(text)), j) for text in _POWERS.split() for j in range(3) if (text, j) != ("0", 0)
 )
 #: A further term has to bring the error of what is left out below this part of it.
 _WORTH = 0.8

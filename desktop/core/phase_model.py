@@ -137,8 +137,7 @@ class Band:
 
 def band(draws: Array) -> Band:
     """Of draws (draws, K)."""
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low, value, high = np.quantile(draws, (tail, 0.5, 1.0 - tail), axis=0)
+    low, value, high = np.quantile(draws, (_TAILS[0], 0.5, _TAILS[1]), axis=0)
     return Band(value, low, high)
 
 
@@ -335,15 +334,14 @@ class ScalingRuns:
     def only(self, chosen: Sequence[int]) -> ScalingRuns:
         """Some of the runs."""
         at = list(chosen)
-        return ScalingRuns(
-            tuple(self.runs[k] for k in at),
-            self.phases,
-            self.p[at],
-            self.duration[at],
-            None if self.parts is None else self.parts[at],
-            None if self.accounts is None else self.accounts[at],
-            self.account_names,
-            tuple(self.systems[k] for k in at) if self.systems else (),
+        return replace(
+            self,
+            runs=tuple(self.runs[k] for k in at),
+            p=self.p[at],
+            duration=self.duration[at],
+            parts=None if self.parts is None else self.parts[at],
+            accounts=None if self.accounts is None else self.accounts[at],
+            systems=tuple(self.systems[k] for k in at) if self.systems else (),
         )
 
 
@@ -485,12 +483,8 @@ class PhaseModel:
             computing, most = computing + parts[0], most + parts[0] + parts[1]
             total = total + clean[:, k]
         # the reference is the law at the least p, not one more run there
-        return {
-            name: values[:, :-1]
-            for name, values in _pop(
-                computing, most, total, at, np.median(computing[:, -1] * self.least)
-            ).items()
-        }
+        every = _pop(computing, most, total, at, np.median(computing[:, -1] * self.least))
+        return {name: values[:, :-1] for name, values in every.items()}
 
     def _parts_at(self, phase: int, p: Array, total: Array, rng: np.random.Generator) -> Array:
         """(3, draws, P) parts of a phase, which add up to `total`."""
@@ -569,8 +563,8 @@ def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
     # Counted from the far end: what begins and ends again has not begun.
     after = np.logical_and.accumulate(begun[:, ::-1], axis=1)[:, ::-1]
     at = np.where(after.any(axis=1), grid[np.argmax(after, axis=1)], np.inf)
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low, middle, high = (float(np.sort(at)[int(q * (at.size - 1))]) for q in (tail, 0.5, 1.0 - tail))
+    ends = (_TAILS[0], 0.5, _TAILS[1])
+    low, middle, high = (float(np.sort(at)[int(q * (at.size - 1))]) for q in ends)
     return None if np.isinf(low) else Turn(middle, low, high, float(np.isfinite(at).mean()))
 
 

@@ -448,11 +448,8 @@ def _fits(
         raws = _solve(tree, j, o, model, first, min(last, enough - 1), tries, stop)
     m = exact_j.size - 1
     for n in range(max(first, enough), last + 1):
-        note = (
-            ""
-            if price * m == n
-            else f"{m} phase{'s' if m > 1 else ''} reproduce{'s' if m == 1 else ''} the curve exactly"
-        )
+        exactly = "1 phase reproduces" if m == 1 else f"{m} phases reproduce"
+        note = "" if price * m == n else f"{exactly} the curve exactly"
         zeros = np.zeros(m, np.int64)
         raws.append(
             _Raw(n, m, np.tile(exact_j, (3, 1)), np.tile(exact_o, (3, 1)), zeros, 0, 0, 0.0, 0.0, note)
@@ -596,12 +593,7 @@ def _described(
         keep[joints - 1] = False
         pairs_j, pairs_o = pairs_j[keep], pairs_o[keep]
     m = len(pairs_j)
-    width, c, others, error = (
-        np.empty(m),
-        np.zeros((m, 4)),
-        np.zeros((m, 4)),
-        np.full((m, TERMS.size), np.inf),
-    )
+    width, (c, others), error = np.empty(m), np.zeros((2, m, 4)), np.full((m, TERMS.size), np.inf)
     partition.describe(tree, pairs_j, pairs_o, width, c, error)
     if tree.space:
         kernels(bases.TABLE[tree.space - bases.FIRST].model).describe(tree, pairs_j, pairs_o, others, error)

@@ -248,14 +248,15 @@ def _who(cause: Cause, words: Naming) -> str:
     return words.several(sorted(cause.locations[:1] if cause.named else cause.locations))
 
 
-def _waiters(cause: Cause, words: Naming) -> str:
-    """Those that wait for them."""
+def _waiters_wait(cause: Cause, words: Naming) -> str:
+    """``rank 1 waits in MPI_Recv``: those that wait for them."""
     waits = cause.group.waits_s
     charged = set(cause.locations[:1] if cause.named else cause.locations)
     others = [i for i in np.flatnonzero(waits > 0.2 * waits.max(initial=0.0)).tolist() if i not in charged]
     if not others or len(others) >= int(cause.group.of.is_processor.sum()) - len(charged):
-        return "the others"
-    return words.several(others)
+        return f"the others wait{_call(cause, words)}"
+    who = words.several(others)
+    return f"{who} {'waits' if _one(who) else 'wait'}{_call(cause, words)}"
 
 
 def _one(text: str) -> bool:
@@ -330,15 +331,13 @@ def _says_serial(cause: Cause, words: Naming) -> str:
 
 
 def _says_late_sender(cause: Cause, words: Naming) -> str:
-    who, others = _who(cause, words), _waiters(cause, words)
-    waits = f"{others} {'waits' if _one(others) else 'wait'}{_call(cause, words)}"
+    who, waits = _who(cause, words), _waiters_wait(cause, words)
     what = "it computes" if _one(who) else "they compute"
     return f"Messages are sent late: {waits} for {who}, while {what}{_region(cause, words)}"
 
 
 def _says_late_receiver(cause: Cause, words: Naming) -> str:
-    who, others = _who(cause, words), _waiters(cause, words)
-    waits = f"{others} {'waits' if _one(others) else 'wait'}{_call(cause, words)}"
+    who, waits = _who(cause, words), _waiters_wait(cause, words)
     what = "receives" if _one(who) else "receive"
     return f"Receives are posted late: {waits} until {who} {what}, after computing{_region(cause, words)}"
 

@@ -79,17 +79,9 @@ def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> 
         for mean, noise in nulls:
             if bound < size.max():
                 bound = max(bound, _simulated(judged, mean, noise, terms, shifts))
-    return tuple(
-        Suspect(
-            labels[i],
-            float(y[i]),
-            float(judged.expected[i]),
-            float(judged.t[i]),
-            float(bound * judged.limit[i]),
-        )
-        for i in np.argsort(-size)
-        if size[i] > bound
-    )
+    columns = y, judged.expected, judged.t, bound * judged.limit
+    order = [i for i in np.argsort(-size).tolist() if size[i] > bound]
+    return tuple(Suspect(labels[i], *(float(column[i]) for column in columns)) for i in order)
 
 
 def _simulated(judged: _Judged, mean: Array, noise: Array, terms: Array, shifts: Array) -> float:
@@ -191,7 +183,7 @@ class _Fit:
         left = 1 - (self.q**2).sum(1)
         self.left = np.where(
             left > 1e-9, left, np.inf
-        )  # of a trial that is a term of its own nothing is told
+        )  # nothing is told of a trial that is a term of its own
         self.squares = float(self.rest @ self.rest)
 
     def without(self) -> Array:
