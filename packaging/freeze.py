@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from desktop import __version__  # noqa: E402 - found by the line before
 from desktop.core.compiler import AHEAD, COMPILE_AHEAD  # noqa: E402
+from desktop.recorder import compiling  # noqa: E402
 
 DIST = ROOT / "dist"
 FOLDER = DIST / "phasewright"
@@ -176,6 +177,7 @@ def attempt() -> None:
         trial.run("report", trace, "-n", "3", "-o", trial.home / "report.pptx")
         trial.run("model", resources / "examples" / "npb_class_a_constructed.csv", "--json")
         side_by_side(trial)
+        recorded(trial)
         trial.window(trace)
 
 
@@ -193,6 +195,23 @@ def side_by_side(trial: Trial) -> None:
     told = json.loads(trial.run("import", *curves, "--json"))
     events = [one["totals"]["events"] for one in told["imports"]]
     check(events == [rows + 1] * 2, f"the two curves have {events} events")
+
+
+def recorded(trial: Trial) -> None:
+    """Record a program where there is no compiler, if there was one to compile the recorder with."""
+    compiler = compiling.compiler()
+    if compiling.obstacle() or compiler is None:
+        return
+    source, library, program = ROOT / "tests/programs/alone.c", trial.home / "libmpi.so", trial.home / "alone"
+    subprocess.run([compiler, "-DLIBRARY", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run([compiler, "-o", program, source, library, f"-Wl,-rpath,{trial.home}"], check=True)
+    tools = trial.home / "tools"
+    tools.mkdir()
+    (tools / "cat").symlink_to(str(shutil.which("cat")))
+    path, trial.environment["PATH"] = trial.environment["PATH"], str(tools)
+    told = json.loads(trial.run("record", "--json", "-o", trial.home / "run", "--", program, "20"))
+    trial.environment["PATH"] = path
+    check(told["totals"]["events"], "nothing was recorded")
 
 
 def pack() -> Path:

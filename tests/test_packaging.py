@@ -6,6 +6,7 @@ import email
 import hashlib
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from desktop import __version__
+from desktop.recorder import compiling
 
 ROOT = Path(__file__).parent.parent
 NAME = f"phasewright-{__version__}"
 DROPPINGS = {".pyc", ".nbi", ".nbc", ".part", ".orig", ".h5"}
+#: Whether the wheel brings the recorder compiled.
+COMPILED = not compiling.obstacle() and compiling.compiler() is not None
+TAG = f"linux_{platform.machine()}" if COMPILED else "any"
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None,
@@ -27,11 +32,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def build(tree: Path, target: Path, *kinds: str) -> None:
+def build(tree: Path, target: Path, *kinds: str, path: str = os.environ["PATH"]) -> str:
+    """Build there; what it said."""
     words = [word for kind in kinds for word in ("-t", kind)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(target), *words]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tree, env=os.environ | {"PATH": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +46,7 @@ def archives(tmp_path_factory):
     """The wheel and the source archive, built of this tree."""
     folder = tmp_path_factory.mktemp("archives")
     build(ROOT, folder, "wheel", "sdist")
-    return folder / f"{NAME}-py3-none-any.whl", folder / f"{NAME}.tar.gz"
+    return folder / f"{NAME}-py3-none-{TAG}.whl", folder / f"{NAME}.tar.gz"
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +69,11 @@ def installed(archives, tmp_path_factory):
     return target
 
 
-def run(installed, folder, *words):
+def run(installed, folder, *words, **more):
     """The command of `installed`, from a folder far from any tree."""
     home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(installed)}
     command = [sys.executable, str(installed / "bin" / "phasewright"), *map(str, words)]
-    return subprocess.run(command, cwd=folder, env=os.environ | home, capture_output=True, text=True)
+    return subprocess.run(command, cwd=folder, env=os.environ | home | more, capture_output=True, text=True)
 
 
 def files_of(folder: Path, ending: str = "*") -> set[str]:
@@ -79,12 +86,14 @@ def test_the_wheel_holds_the_program_its_resources_and_nothing_else(archives):
         names = wheel.namelist()
         facts = email.message_from_bytes(wheel.read(f"{NAME}.dist-info/METADATA"))
         commands = wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
+        kind = email.message_from_bytes(wheel.read(f"{NAME}.dist-info/WHEEL"))
         resources = {
             name: hashlib.sha256(wheel.read(f"desktop/resources/{name}")).hexdigest()
             for name in files_of(ROOT / "resources")
         }
     code = {f"desktop/{name}" for name in files_of(ROOT / "desktop", "*.py")} | {"desktop/py.typed"}
     code |= {f"desktop/recorder/{name}" for name in files_of(ROOT / "desktop" / "recorder")}
+    code |= {f"desktop/recorder/{compiling.name()}"} if COMPILED else set()
     code ^= {"desktop/phasewright.py", "phasewright.py"}  # at the top level, where users import it
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     expected = (
@@ -96,6 +105,7 @@ def test_the_wheel_holds_the_program_its_resources_and_nothing_else(archives):
     for name, digest in resources.items():
         assert hashlib.sha256((ROOT / "resources" / name).read_bytes()).hexdigest() == digest
     assert facts["Version"] == __version__
+    assert (kind["Tag"], kind["Root-Is-Purelib"]) == (f"py3-none-{TAG}", str(not COMPILED).lower())
     assert "phasewright = desktop.__main__:main" in commands
     assert "phasewright-window = desktop.__main__:window" in commands
 
@@ -125,12 +135,30 @@ def test_the_source_archive_makes_the_very_same_wheel(archives, tmp_path):
     assert (tmp_path / archives[0].name).read_bytes() == archives[0].read_bytes()
 
 
+@pytest.mark.parametrize("compiler", ["none", "one that fails"])
+def test_where_nothing_compiles_the_wheel_is_for_every_machine(archives, compiler, tmp_path):
+    said = "there is no C compiler"
+    if compiler != "none":
+        (tmp_path / "cc").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "cc").chmod(0o755)
+        said = f"{tmp_path}/cc cannot compile it"
+    lines = build(ROOT, tmp_path, "wheel", path=str(tmp_path)).splitlines()
+    if not compiling.obstacle():
+        (line,) = (line for line in lines if "recorder" in line)
+        assert line.startswith(f"The wheel compiles the recorder when it is first used: here {said}")
+    with zipfile.ZipFile(tmp_path / f"{NAME}-py3-none-any.whl") as pure, zipfile.ZipFile(archives[0]) as own:
+        assert {*own.namelist()} - {*pure.namelist()} <= {f"desktop/recorder/{compiling.name()}"}
+        assert b"Root-Is-Purelib: true" in pure.read(f"{NAME}.dist-info/WHEEL")
+
+
 def test_no_droppings_and_no_bulk(archives):
     with zipfile.ZipFile(archives[0]) as wheel, tarfile.open(archives[1]) as source:
         names = [PurePosixPath(name) for name in (*wheel.namelist(), *source.getnames())]
     kept = [name for name in names if "tests/data" not in str(name)]  # tests may need a store
     assert not [name for name in kept if name.suffix in DROPPINGS]
     assert not [name for name in names if {"__pycache__", ".git", ".venv", "out", "dist"} & set(name.parts)]
+    with tarfile.open(archives[1]) as source:
+        assert not [name for name in source.getnames() if name.endswith(".so")]
     assert archives[0].stat().st_size < 8e6
     assert archives[1].stat().st_size < 12e6
 
@@ -158,6 +186,22 @@ def test_the_installed_program_starts_elsewhere_and_finds_its_resources(installe
     where, *there = told.stdout.split()
     assert Path(where) == installed / "desktop" / "resources"
     assert there and set(there) == {"True"}
+
+
+def test_the_installed_program_records_where_there_is_no_compiler(installed, tmp_path):
+    if not COMPILED:
+        pytest.skip("the wheel has no recorder")
+    source, library, program = (ROOT / "tests/programs/alone.c", tmp_path / "libmpi.so", tmp_path / "alone")
+    compiler = str(compiling.compiler())
+    subprocess.run([compiler, "-DLIBRARY", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run([compiler, "-o", program, source, library, f"-Wl,-rpath,{tmp_path}"], check=True)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "cat").symlink_to(shutil.which("cat"))
+    words = ("record", "--no-open", "-o", "made", "--", program, "20")
+    told = run(installed, tmp_path, *words, PATH=str(tools))
+    assert told.returncode == 0 and "made: " in told.stdout, told.stderr
+    assert not [*tmp_path.rglob("cache/**/*.so")]
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from desktop.data import atomic, recording
 from desktop.data.experiment import read_journal
 from desktop.data.store import open_store
 from desktop.progress import ENDING, Cancelled, Progress
+from desktop.recorder import compiling
 from tests.data_layer.archives import unpack
 from tests.experiments import needs_shell, small
 
@@ -208,7 +209,7 @@ def test_a_compiler_that_hears_the_request_first_is_no_fault(
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\nkill -TERM $$\n")
     compiler.chmod(0o755)
-    monkeypatch.setattr(recording, "COMPILERS", (str(compiler),))
+    monkeypatch.setattr(compiling, "COMPILERS", (str(compiler),))
     with pytest.raises(Cancelled):
         recording.recorder()
     assert not left(tmp_path)

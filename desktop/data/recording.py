@@ -1,4 +1,4 @@
-"""Record a run: the recorder is compiled once for this machine and preloaded into the program.
+"""Record a run: the recorder, compiled for this machine, is preloaded into the program.
 
 The recorder's own source says how it works (desktop/recorder). Here is what comes before and after it: the
 compiler, the environment, the words of launchers that do not hand their environment on, and what to say when
@@ -7,14 +7,11 @@ nothing was recorded.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import re
 import shutil
 import signal
 import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,16 +21,12 @@ from platformdirs import user_cache_path
 
 from desktop import stopping
 from desktop.data.atomic import PartFile, scratch_folder
-from desktop.data.importers.recorded import SUFFIX, VERSION
+from desktop.data.importers.recorded import SUFFIX
 from desktop.errors import RunError, reason
 from desktop.progress import Cancelled, Progress
+from desktop.recorder import compiling
 
-SOURCE = Path(__file__).parents[1] / "recorder"
-COMPILERS = ("cc", "gcc", "clang", "mpicc")
-OPTIONS = ("-O2", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-fPIC")
 FOLDER = "PHASEWRIGHT_RECORD"
-#: Machines whose calls pass integers, pointers and handles alike.
-MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 
 
 @dataclass(frozen=True)
@@ -45,40 +38,35 @@ class Recorded:
 
 
 def recorder(progress: Progress | None = None) -> Path:
-    """The recorder as a shared object, compiled if this machine has none of this version yet.
+    """The recorder as a shared object: that of the installed program, else that of the cache, else compiled.
 
     Raises
     ------
     RunError : the machine is of another kind, has no compiler, or the compiler fails.
     """
-    machine = platform.machine()
-    if not sys.platform.startswith("linux") or machine not in MACHINES:
-        raise RunError(
-            f"programs are recorded on Linux ({', '.join(MACHINES)}), not on {sys.platform} {machine}",
-            hint="record there, and open what was recorded here",
-        )
-    files = sorted([*SOURCE.glob("*.c"), *SOURCE.glob("*.h")])
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    if why := compiling.obstacle():
+        raise RunError(why, hint="record there, and open what was recorded here")
     cache = user_cache_path("phasewright", appauthor=False) / "recorder"
-    target = cache / f"recorder-{VERSION}-{machine}-{digest}.so"
-    if target.exists():
-        return target
-    compiler = next((program for name in COMPILERS if (program := shutil.which(name))), None)
+    target = cache / compiling.name()
+    installed = compiling.SOURCE / target.name
+    for there in (installed, target):
+        if there.exists() and _is_loaded(there):
+            return there
+    compiler = compiling.compiler()
     if compiler is None:
+        unfit = ", as the one of the program does not load here" if installed.exists() else ""
         raise RunError(
-            "the recorder has to be compiled once, and there is no C compiler",
-            hint=f"install one of {', '.join(COMPILERS)}, or load its module",
+            f"the recorder has to be compiled once{unfit}, and there is no C compiler",
+            hint=f"install one of {', '.join(compiling.COMPILERS)}, or load its module; or install the "
+            "program from a wheel that was built on a machine of this kind with a compiler",
         )
     progress = progress or Progress()
     progress.step(0, 1, "compiling the recorder")
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with scratch_folder() as scratch, PartFile(target) as file:
-            names = ["-o", str(file.part), str(SOURCE / "recorder.c"), "-ldl", "-lpthread"]
-            done = subprocess.run(
-                [compiler, *OPTIONS, *names], capture_output=True, text=True, errors="replace",
-                env={**os.environ, "TMPDIR": str(scratch)},  # a compiler that is ended leaves its files
-            )  # fmt: skip
+            # A compiler that is ended leaves its files.
+            done = compiling.compile_to(file.part, compiler, {**os.environ, "TMPDIR": str(scratch)})
             progress.step(0, 1, "compiling the recorder")
             if -done.returncode in stopping.REQUESTS:  # of the whole group, and not noted here yet
                 raise Cancelled
@@ -90,6 +78,23 @@ def recorder(progress: Progress | None = None) -> Path:
     except OSError as error:
         raise RunError(f"the recorder cannot be kept in {cache} ({reason(error)})") from None
     return target
+
+
+def _is_loaded(library: Path) -> bool:
+    """Whether this machine's loader preloads it: a program shows what it has loaded.
+
+    What was made for a later or another C library, for another machine, or lies where nothing may be
+    executed, is not, and would end every program that it is preloaded into, or be passed over.
+    """
+    try:
+        shown = subprocess.run(
+            ["cat", "/proc/self/maps"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            env={**os.environ, "LD_PRELOAD": str(library)},
+        )  # fmt: skip
+    except OSError:
+        return False
+    return not shown.returncode and str(library.resolve()) in shown.stdout
 
 
 def new_folder(command: list[str], parent: Path) -> Path:
@@ -296,7 +301,7 @@ def record(
             folder.rmdir()
     if nothing:
         ended = f" (it ended with exit code {code})" if code else ""
-        raise RunError(f"nothing was recorded{ended}: {_why_nothing(command)}")
+        raise RunError(f"nothing was recorded{ended}: {_why_nothing(command, library)}")
     return Recorded(folder, code)
 
 
@@ -335,13 +340,13 @@ def _run(command: list[str], environment: dict[str, str], progress: Progress, ou
                 child.kill()
 
 
-def _why_nothing(command: list[str]) -> str:
+def _why_nothing(command: list[str], library: Path) -> str:
     program = next((Path(place) for word in reversed(command) if (place := shutil.which(word))), None)
     if program is not None and _is_static(program):
         return f"{program} is linked statically, so nothing can be loaded before it; link it with -dynamic"
     return (
         "the program did not come as far as MPI_Init, or is no MPI program; "
-        "on other machines the folder has to be the same one (shared), and so the home folder"
+        f"on other machines the folder has to be the same one (shared), and so {library.parent}"
     )
 
 

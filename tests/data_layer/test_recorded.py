@@ -28,9 +28,11 @@ from desktop.data.utilization import UNCLOSED
 from desktop.data.utilization import build as build_utilization
 from desktop.errors import DesktopError, RunError
 from desktop.progress import Cancelled, Progress
+from desktop.recorder import compiling
 from tests.data_layer.recordings import written
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
+PATH = os.environ["PATH"]
 #: Parts of `calls.c`, those that one run has together; to start one takes longer than what it does.
 PARTS = (
     "blocking completion persistent exchange probes types",
@@ -379,10 +381,61 @@ def test_a_program_that_is_linked_statically_is_said(tmp_path: Path) -> None:
         recording.record([str(program)], tmp_path / "run")
 
 
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that brought its recorder compiled, on a machine without a compiler."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler on this machine")
+    compiled = recording.recorder()
+    monkeypatch.setattr(compiling, "SOURCE", shutil.copytree(compiling.SOURCE, tmp_path / "recorder"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "cat").symlink_to(str(shutil.which("cat")))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Path(shutil.copy(compiled, compiling.SOURCE))
+
+
+def test_the_recorder_that_came_with_the_program_is_taken(installed: Path, tmp_path: Path) -> None:
+    assert recording.recorder() == installed and not (tmp_path / "cache").exists()
+
+
+def test_one_of_other_sources_is_not_taken(installed: Path) -> None:
+    with (compiling.SOURCE / "calls.h").open("a") as file:
+        file.write("/* changed */")
+    with pytest.raises(RunError, match="has to be compiled once, and there is no C compiler"):
+        recording.recorder()
+
+
+def test_one_that_this_machine_does_not_load_is_not_taken(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed, source = tmp_path / "libnone.so", tmp_path / "none.c"
+    source.write_text("int none(void) { return 0; }\n")
+    words = [str(shutil.which("cc", path=PATH)), "-shared", "-fPIC", str(source), "-o"]
+    linked = [*words, str(installed), "-Wl,--no-as-needed", str(needed)]
+    for command in ([*words, str(needed)], linked):
+        subprocess.run(command, env={"PATH": PATH}, check=True)
+    assert recording.recorder() == installed
+    said = "as the one of the program does not load here, and there is no C compiler"
+    needed.unlink()  # now loaders end the program
+    with pytest.raises(RunError, match=said):
+        recording.recorder()
+    installed.write_bytes(installed.read_bytes()[:1000])  # this one they pass over
+    with pytest.raises(RunError, match=said):
+        recording.recorder()
+    # Nor is one that a machine with the same home has left: it is made anew.
+    kept = tmp_path / "cache" / "phasewright" / "recorder" / installed.name
+    kept.parent.mkdir(parents=True)
+    shutil.copy(installed, kept)
+    monkeypatch.setenv("PATH", PATH)
+    assert recording.recorder() == kept and kept.read_bytes() != installed.read_bytes()
+    assert recording.recorder() == kept
+
+
 def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(RunError, match="no C compiler"):
+    with pytest.raises(RunError, match="no C compiler, install one of cc, gcc, clang, mpicc"):
         recording.recorder()
 
 
@@ -497,7 +550,7 @@ def test_a_program_of_cpp_has_regions(mpi: Mpi, tmp_path: Path, capfd: pytest.Ca
         pytest.skip("there is no C++ compiler of MPI on this machine")
     program, source = tmp_path / "plus", tmp_path / "plus.cpp"
     source.write_text(
-        f'#include <mpi.h>\n#include <stdexcept>\n#include "{recording.SOURCE / "phasewright.h"}"\n'
+        f'#include <mpi.h>\n#include <stdexcept>\n#include "{compiling.SOURCE / "phasewright.h"}"\n'
         """
 static void step(int i)
 {
@@ -611,7 +664,7 @@ def test_regions_of_fortran_and_functions_of_c(
     compiler = Path(mpi.compiler.replace("mpicc", "mpif90"))
     if not compiler.exists() or not shutil.which("gfortran"):
         pytest.skip("there is no Fortran compiler of MPI on this machine")
-    module, program = recording.SOURCE / "phasewright.f90", tmp_path / "regions"
+    module, program = compiling.SOURCE / "phasewright.f90", tmp_path / "regions"
     words = [str(compiler), "-w", "-o", str(program), str(module), str(PROGRAMS / "regions.f90")]
     subprocess.run(words, check=True, cwd=tmp_path)
     recording.record([*mpi.launcher, "-n", "3", str(program)], tmp_path / "run")

@@ -22,9 +22,9 @@ from desktop.data.consistency import CUT_OFF, LEFT_OPEN
 from desktop.data.events import Activity, Importer, Location, MessageKind, MetricAbout, Region, Sink
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
+from desktop.recorder.compiling import VERSION
 
 MAGIC = b"PHASEREC"
-VERSION = 1
 SUFFIX = ".pwr"
 RECORD = np.dtype(
     [("begin", "u8"), ("duration", "u4"), ("call", "u2"), ("communicator", "u2"), ("peer", "i4"),
