@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.arrays import Floats, Ints
+from desktop.core.clock_kernels import corrected
+from desktop.core.clock_line import columns
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Envelope, envelope
 from desktop.core.plain import JSON
@@ -24,7 +26,7 @@ from desktop.core.stepping import over_locations, stretches
 from desktop.data.call_tables import entered
 from desktop.data.classify import is_communication, region_activity
 from desktop.data.events import Activity, MetricAbout, occurring
-from desktop.data.matching import match_messages
+from desktop.data.matching import matched
 from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, inside
@@ -288,42 +290,22 @@ def _in_flight(weighed: bool) -> Callable[[CurveAsked, str, CurveQuantity], Step
 
     def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         times, change = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for sent, arrived, size in _links(asked):
+        clocks = columns(asked.use.rules.clocks(asked.store))
+        done, total = 0, sum(tally.sent for tally in asked.store.tallies)
+        for found in matched(asked.store):
+            asked.progress.step(done, total, "messages")
+            done += found.sent.size
+            sent, arrived = (
+                corrected(ticks, where, *clocks) - asked.use.start
+                for ticks, where in ((found.sent, found.sender), (found.received, found.receiver))
+            )
             good = arrived > sent
-            weight = size[good] if weighed else np.ones(int(good.sum()), np.int64)
+            weight = found.bytes[good] if weighed else np.ones(int(good.sum()), np.int64)
             times += [sent[good], arrived[good]]
             change += [weight, -weight]
         return _stepped(asked, *_summed(np.concatenate(times), np.concatenate(change)), quantity, None)
 
     return make
-
-
-def _links(asked: CurveAsked) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """When messages were sent and received, ticks since the start, and their bytes."""
-    store = asked.store
-    if not store.has("links"):
-        for matches in match_messages(store):
-            yield from (
-                (asked.common(a, matches.sent[k]), asked.common(b, matches.received[k]), matches.bytes[k])
-                for a, b, k in _pairs(matches.sender, matches.receiver)
-            )
-        return
-    for sender in range(len(store.locations)):
-        asked.progress.step(sender, len(store.locations), "messages")
-        for time, arrival, peer, size in store.blocks("links", sender, "time", "arrival", "peer", "bytes"):
-            sent, arrived = asked.common(sender, time), np.empty(time.size, np.int64)
-            for _, b, k in _pairs(np.zeros(peer.size, np.int64), peer.astype(np.int64)):
-                arrived[k] = asked.common(b, arrival[k])
-            yield sent, arrived, size
-
-
-def _pairs(a: Ints, b: Ints) -> Iterator[tuple[int, int, Ints]]:
-    """Each pair of values that occurs, and the rows in which it does."""
-    order = np.lexsort((b, a))
-    cut = np.flatnonzero((np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)) + 1
-    for rows in np.split(order, cut):
-        if rows.size:
-            yield int(a[rows[0]]), int(b[rows[0]]), rows
 
 
 # ------------------------------------------------------------------ metrics

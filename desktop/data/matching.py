@@ -20,7 +20,7 @@ from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
 from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
-from desktop.data.store import DERIVED, StoreWriter
+from desktop.data.store import DERIVED, StoreWriter, TraceStore
 from desktop.progress import Progress
 
 NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
@@ -229,6 +229,17 @@ def match_messages(
             yield ends
 
     yield from _in_parts(source, take, rows, progress, counted)
+
+
+def matched(store: TraceStore) -> Iterator[Matches]:
+    """The messages whose ends were put together on import; where none were kept, they are now."""
+    if not store.has("links"):
+        yield from match_messages(store)
+        return
+    for sender in range(len(store.locations)):
+        for time, arrival, peer, size, tag in store.blocks("links", sender):
+            who, certain, order = (np.full(time.size, value, np.int64) for value in (sender, 1, 0))
+            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain, order)
 
 
 def _in_parts(

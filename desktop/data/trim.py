@@ -20,7 +20,7 @@ from desktop.core.arrays import AnyArray, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location, events_at
-from desktop.data.matching import Links, Matches, match_messages
+from desktop.data.matching import Links, Matches, matched
 from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
 from desktop.data.utilization import Rules, build, is_worker, keep
@@ -326,15 +326,15 @@ class _Part:
 
     def link(self, links: Links) -> None:
         """Messages that were matched in the whole, if both ends are inside."""
-        for matches in _matched(self._store):
+        for matches in matched(self._store):
             inside = np.ones(matches.sent.size, bool)
             for place, time in ((matches.sender, matches.sent), (matches.receiver, matches.received)):
                 inside &= self._locations[place] >= 0
                 inside &= (time >= self._begin[place]) & (time < self._end[place])
             if inside.any():
-                matched = Matches(*(column[inside] for column in matches))
-                sender, receiver = self._locations[matched.sender], self._locations[matched.receiver]
-                links.add(matched._replace(sender=sender, receiver=receiver))
+                kept = Matches(*(column[inside] for column in matches))
+                sender, receiver = self._locations[kept.sender], self._locations[kept.receiver]
+                links.add(kept._replace(sender=sender, receiver=receiver))
 
     def tell(self) -> None:
         """Keep the findings of the import and add what was cut."""
@@ -366,13 +366,3 @@ class _Part:
                 "Threads that work in parallel regions only, and in none of the part, enter one for no time.",
                 count=self._unseen,
             )
-
-
-def _matched(store: TraceStore) -> Iterator[Matches]:
-    if not store.has("links"):
-        yield from match_messages(store)
-        return
-    for sender in range(len(store.locations)):
-        for time, arrival, peer, size, tag in store.blocks("links", sender):
-            who, certain, order = (np.full(time.size, value, np.int64) for value in (sender, 1, 0))
-            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain, order)
