@@ -107,7 +107,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     runs = []
     for k, (one, phases, project) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        runs.append(phased_run(names[k], one, phases, project, part, seen))
+        runs.append(phased_run(names[k], one, phases, project, part, seen)[0])
     counted = runs[reference].curve.quantity
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")

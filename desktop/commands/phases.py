@@ -150,7 +150,7 @@ def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
                 members = [(one, one.project.phases, file) for one in read_workspace(file).runs]
             else:
                 members = [(plain_run(file, asked), asked, None)]
-            runs += [phased_run(one.trace.name, one, phases, at, progress) for one, phases, at in members]
+            runs += [phased_run(one.trace.name, one, phases, at, progress)[0] for one, phases, at in members]
     return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
 
 

@@ -256,17 +256,10 @@ def place(
         curves.append(curve)
     differences = [None if k == reference else difference(curves[reference], c) for k, c in enumerate(curves)]
     under = curves[reference].integral
-    return Placement(
-        axis,
-        share,
-        min(min(c.start for c in curves), min(float(s[0, 0]) for s in spans)),
-        max(max(c.start + c.duration for c in curves), max(float(s[-1, 1]) for s in spans)),
-        sources,
-        tuple(curves),
-        tuple(spans),
-        tuple(differences),
-        tuple(None if d is None else areas(d, under) for d in differences),
-    )
+    sums = tuple(None if d is None else areas(d, under) for d in differences)
+    start = min(*(c.start for c in curves), *(float(s[0, 0]) for s in spans))
+    end = max(*(c.start + c.duration for c in curves), *(float(s[-1, 1]) for s in spans))
+    return Placement(axis, share, start, end, sources, tuple(curves), tuple(spans), tuple(differences), sums)
 
 
 def _layout(alignment: Alignment) -> list[Floats]:

@@ -92,14 +92,10 @@ class Recommended:
         """With its reason. `base`: the response of which sizes are shares. `run_s`: seconds of a run."""
         word = f"resolution {roman(self.resolution)}" if self.resolution else "all combinations"
         took = self.trials * run_s
-        time = (
-            "" if not took > 0 else f", about {took:.0f} s" if took < 120 else f", about {took / 60:.0f} min"
-        )
-        less = (
-            ""
-            if self.enough
-            else f"; {100 * self.effect / base:.2g} % would take more than {_MOST_TRIALS} trials"
-        )
+        about = f", about {took:.0f} s" if took < 120 else f", about {took / 60:.0f} min"
+        time = about if took > 0 else ""
+        more = f"; {100 * self.effect / base:.2g} % would take more than {_MOST_TRIALS} trials"
+        less = "" if self.enough else more
         return (
             f"{self.runs} runs x {self.replicates}: sees {100 * self.sees / base:.2g} % effects with "
             f"{100 * POWER:.0f} % at a noise of {100 * self.noise / base:.2g} % a run; "

@@ -100,16 +100,10 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
     kind = runs.kind_of(path)
     if kind == "effects":
         tables = runs.read_effects(path)
+        names = [_called(path, t.delay if len(tables) > 1 else 0) for t in tables]
         return tuple(
-            Compared(
-                _called(path, t.delay if len(tables) > 1 else 0),
-                path,
-                t.effects,
-                math.nan,
-                t.processors,
-                t.delay,
-            )
-            for t in tables
+            Compared(name, path, t.effects, processors=t.processors, delay=t.delay)
+            for name, t in zip(names, tables, strict=True)
         )
     table = runs.read_table(path, response=response, kind=kind)
     sized = by_delay(path, table)

@@ -215,12 +215,8 @@ class RunComparison(Bench[ContrastSnapshot]):
                 keys=(), alignment=None, placement=None, cells=(), refining=False, task=None, problem=""
             )
             return
-        before, loaded, path, current = (
-            self.snapshot.placement,
-            self._loaded,
-            self._projects.path,
-            self._projects.current,
-        )
+        before, loaded = self.snapshot.placement, self._loaded
+        path, current = self._projects.path, self._projects.current
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.
             regions = () if shot.document is None else shot.document.regions
@@ -364,7 +360,7 @@ def _taken(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress:
         if same and old.wanted.run.trace == one.run.trace and old.wanted.shown is None:
             again = phased(one.name, old.phased.curve, project.phases, old.known)
             return _Loaded(one, replace(again, program=old.phased.program), old.known)
-    return _Loaded(one, *_read(one.name, one.run, project.phases, path, progress))
+    return _Loaded(one, *phased_run(one.name, one.run, project.phases, path, progress))
 
 
 def phased_run(
@@ -374,20 +370,8 @@ def phased_run(
     project: Path | None,
     progress: Progress,
     seen: Callable[[TraceStore], object] | None = None,
-) -> Phased:
-    """`load` and `phased`, with what the program's regions are called."""
-    return _read(name, run, phases, project, progress, seen)[0]
-
-
-def _read(
-    name: str,
-    run: KeptRun,
-    phases: PhaseSettings | None,
-    project: Path | None,
-    progress: Progress,
-    seen: Callable[[TraceStore], object] | None = None,
 ) -> tuple[Phased, Landmarks | None]:
-    """`phased_run`, and the structure events that are known."""
+    """`load` and `phased`, with what the program's regions are called; and the structure events."""
     regions: list[str] = []
 
     def look(store: TraceStore) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
-    from desktop.core.effects import Effects, Error, Members
+    from desktop.core.effects import Effects
     from desktop.core.response_power import Powers
     from desktop.data.answer import SptAnswer
     from desktop.data.confirm import Confirmed
@@ -975,32 +976,24 @@ def _analysed(project: ExperimentProject) -> dict[str, object]:
 
     trials = condensed(trials, settings.inner)
 
-    def read(terms: Sequence[Members] | None, error: Error | None) -> Effects:
-        return analyse(
-            trials,
-            error=error,
-            terms=terms,
-            threshold=settings.threshold,
-            blocks=settings.blocks,
-            transform=settings.transform,
-            covariate=settings.covariate,
-        )
-
-    if settings.terms is None:
-        every = read(None, settings.error)
-        more: dict[str, object] = {"answer": _answered(project, every), "powers": powers_of(every)}
-        return {"effects": every, "every": every, "parts": parts, **more}
-    effects = read(settings.terms, settings.error)
-    try:
-        every = read(None, settings.error)
-    except ValueError:  # the chosen error needs terms to be left out
-        every = read(None, None)
-    more = {
-        "hierarchy": _hierarchy(effects),
+    read = partial(
+        analyse, trials, threshold=settings.threshold, blocks=settings.blocks, transform=settings.transform,
+        covariate=settings.covariate,
+    )  # fmt: skip
+    effects = every = read(error=settings.error, terms=settings.terms)
+    if settings.terms is not None:
+        try:
+            every = read(error=settings.error)
+        except ValueError:  # the chosen error needs terms to be left out
+            every = read()
+    return {
+        "effects": effects,
+        "every": every,
+        "parts": parts,
+        "hierarchy": "" if settings.terms is None else _hierarchy(effects),
         "powers": powers_of(effects),
         "answer": _answered(project, effects),
     }
-    return {"effects": effects, "every": every, "parts": parts, **more}
 
 
 def _answered(project: ExperimentProject, effects: Effects) -> SptAnswer:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from desktop.workbench.bench import changed
 from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
@@ -52,20 +53,13 @@ PATIENCE = 0.3
 NOTHING_IMAGINED = Imagined()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Basis:
     """What a program is of."""
 
     store: TraceStore
     run: TraceRun
     breaks: tuple[float, ...]
-
-    def same(self, other: _Basis | None) -> bool:
-        return other is not None and (self.store, self.run, self.breaks) == (
-            other.store,
-            other.run,
-            other.breaks,
-        )
 
 
 class Imagining:
@@ -92,7 +86,7 @@ class Imagining:
     def wait(self) -> None:
         """What is known is of another run, until who waited for whom is found out."""
         if self.state.prediction is not None and not self.state.outdated:
-            self._tell(replace(self.state, outdated=True))
+            self._change(outdated=True)
 
     def look(
         self,
@@ -105,7 +99,7 @@ class Imagining:
         """A run with phases between inner `breaks` (s) is looked at: make its replay ready, and predict it
         with changes. `causality`: of the run, if that is known."""
         basis = _Basis(store, run, breaks)
-        if basis.same(self._basis):
+        if basis == self._basis:
             self.ask(changes)
             return
         if self._program is not None and self._basis is not None and self._basis.run is run:
@@ -174,27 +168,17 @@ class Imagining:
             if changes is None:
                 self._recorded = prediction
             more = self.state.changes != changes
-            self._tell(
-                replace(
-                    self.state,
-                    prediction=prediction,
-                    outdated=more,
-                    regions=regions,
-                    task=None,
-                    problem=prediction.note,
-                )
-            )
+            note = prediction.note
+            self._change(prediction=prediction, outdated=more, regions=regions, task=None, problem=note)
             if more:
                 self._ask(self.state)
             if self.state.helps is None and not self.helping.busy:
                 self._help(self._program, regions)
 
         def failed(error: BaseException) -> None:
-            self._tell(replace(self.state, outdated=False, task=None, problem=str(error)))
+            self._change(outdated=False, task=None, problem=str(error))
 
-        self._predicting.submit(
-            "Predicting", work, done, failed, lambda task: self._tell(replace(self.state, task=task))
-        )
+        self._predicting.submit("Predicting", work, done, failed, lambda task: self._change(task=task))
 
     def _help(self, program: Rerun | RerunThere, regions: tuple[str, ...]) -> None:
         def work(job: Job) -> tuple[Help, ...]:
@@ -205,8 +189,8 @@ class Imagining:
         self.helping.submit(
             "What would help most",
             work,
-            lambda found: self._tell(replace(self.state, helps=found)),
-            lambda error: self._tell(replace(self.state, helps=(), problem=str(error))),
+            lambda found: self._change(helps=found),
+            lambda error: self._change(helps=(), problem=str(error)),
         )
         self._tell(self.state)  # that it is under way
 
@@ -214,7 +198,10 @@ class Imagining:
         """Give up what would help, until phases are others."""
         if self.helping.busy:
             self.helping.cancel()
-            self._tell(replace(self.state, helps=()))
+            self._change(helps=())
+
+    def _change(self, **changes: object) -> None:
+        self._tell(changed(self.state, changes))
 
     def _tell(self, state: Imagined) -> None:
         self.state = state

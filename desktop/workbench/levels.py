@@ -146,13 +146,11 @@ def stretched(wanted: Levels, known: Heights, level: float, share: float) -> Lev
     """The lower end stays, and `level` comes to lie at a share (0 to 1) of the height."""
     low, _ = limits(wanted, known)
     share = max(share, 1e-3)
-    if wanted.log:
-        if not level > low:
-            return wanted
-        # So far up that it is cut off anyway, before it is no number.
-        return _by_hand(wanted, known, low, low * math.exp(min(math.log(level / low) / share, 300.0)))
     if not level > low:
         return wanted
+    if wanted.log:
+        # So far up that it is cut off anyway, before it is no number.
+        return _by_hand(wanted, known, low, low * math.exp(min(math.log(level / low) / share, 300.0)))
     return _by_hand(wanted, known, low, low + (level - low) / share)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from desktop.core.phases import least_n
 from desktop.workbench.model import PhaseSettings, Project, SetAside
 
 Span = tuple[float, float]
@@ -55,8 +56,7 @@ def _whole(project: Project, whole: Span) -> PhaseSettings:
     if project.limit is None:
         return phases
     locked = tuple(sorted({*phases.locked, *aside.locked}))
-    least = (len(locked) + 1) * (2 if phases.model == "budget" else 1)
-    unlimited = replace(phases, locked=locked, n=max(phases.n, least))
+    unlimited = replace(phases, locked=locked, n=max(phases.n, least_n(phases.model, locked)))
     before = unlimited.free() if aside.breaks is None else replace(unlimited, breaks=aside.breaks)
     if aside.breaks is not None:
         before = replace(before, degrees=aside.degrees)

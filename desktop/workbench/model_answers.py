@@ -219,20 +219,17 @@ def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
             "these functions do not describe the cell there."
         )
     if best >= most * 0.999:
-        sure = (
-            ""
-            if place.low >= most * 0.999
-            else (f" That it still falls is certain (95 %) up to p = {_whole(place.low)} only.")
-        )
-        return f"It falls as far as the model goes (up to p = {_farthest(fit)}).{sure}"
+        text = f"It falls as far as the model goes (up to p = {_farthest(fit)})."
+        if place.low >= most * 0.999:
+            return text
+        return f"{text} That it still falls is certain (95 %) up to p = {_whole(place.low)} only."
     if best <= fit.data.p.min():
         return "It never falls: the least p is fastest."
     at = np.array([best])
     value = float(shown_as(fit, c, s, at, fit.predict(c, s, at)[0], "time")[0])
     high = _whole(place.high) if np.isfinite(place.high) else "more than can be said"
-    between = (
-        "" if place.high - place.low < 0.05 * best else f" (95 %: between {_whole(place.low)} and {high})"
-    )
+    wide = place.high - place.low >= 0.05 * best
+    between = f" (95 %: between {_whole(place.low)} and {high})" if wide else ""
     return (
         f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}{between}; beyond, more "
         f"processors cost time.{' That is beyond what was measured.' if beyond else ''}"

@@ -163,13 +163,8 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
     width, known = parameter_width(fit)
     df = np.full(len(rows), known)
     if fit.kind == "individual":
-        at = (
-            {name: k for k, name in enumerate(fit.data.codes)},
-            {name: k for k, name in enumerate(fit.data.systems)},
-        )
-        df = np.array(
-            [fit.points[at[0][str(p.code)], at[1][str(p.system)]] - len(fit.functions) for p in rows], float
-        )
+        points = fit.points[fit.points > 0]  # in the order of `parameters`
+        df = np.tile(points - len(fit.functions), len(fit.functions)).astype(float)
     half = se * width * quantile(df)
 
     def verdict(k: int) -> str:
@@ -390,16 +385,9 @@ def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: 
     value, low, high = (
         shown_as(fit, code, system, grid, part, quantity, base) for part in interval(fit, code, system, grid)
     )
-    return CellScaling(
-        p,
-        shown_as(fit, code, system, p, fit.response.y[index], quantity, base),
-        index,
-        grid,
-        value,
-        np.fmin(low, high),
-        np.fmax(low, high),
-        (float(p.min()), float(p.max())) if p.size else None,
-    )
+    seen = shown_as(fit, code, system, p, fit.response.y[index], quantity, base)
+    measured = (float(p.min()), float(p.max())) if p.size else None
+    return CellScaling(p, seen, index, grid, value, np.fmin(low, high), np.fmax(low, high), measured)
 
 
 def left_out(
@@ -414,12 +402,9 @@ def left_out(
         and row.time > 0
     ]
     p, time = np.array([row.p for row in rows]), np.array([row.time for row in rows])
-    y = (
-        time
-        if fit.data.transformed or fit.response.kind == "t"
-        else time * p * fit.response.factor[code, system]
-    )
-    value = shown_as(fit, code, system, p, y, quantity, _base(fit, code, system))
+    if not (fit.data.transformed or fit.response.kind == "t"):
+        time = time * p * fit.response.factor[code, system]
+    value = shown_as(fit, code, system, p, time, quantity, _base(fit, code, system))
     return p, value, np.array([row.line for row in rows], np.int64)
 
 
@@ -534,13 +519,10 @@ def summary(
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
     out = f", {left_out} left out" if left_out else ""
     log = fit.response.kind == "log"
+    starts = f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {digits(fit.condition)}"
     lines = [
         f"{' + '.join(fit.functions)}, {how}: N = {fit.n}{out}, {fit.npar} parameters, {fit.status}"
-        + (
-            f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {digits(fit.condition)}"
-            if fit.kind == "joint"
-            else ""
-        ),
+        f"{starts if fit.kind == 'joint' else ''}",
         f"SSE {digits(fit.sse, 6)} of SST {digits(fit.sst, 6)}; R² {fit.r2:.5f} "
         f"{'of the logarithms' if log else 'against zero (uncentred)'}, {digits(fit.r2_centred, 5)} against "
         f"the mean; s {digits(fit.s)}; AICc {digits(fit.aicc, 5)}; relative error mean "
@@ -602,14 +584,11 @@ def width_words(fit: ModelFit) -> str:
 def f_test_words(test: FTest) -> str:
     """Does the product form hold?"""
     chance = "< 0.0001" if test.p < 1e-4 else f"= {test.p:.2g}"
-    verdict = (
-        "the product form does not hold in the strict sense"
-        if test.p < 0.05
-        else "nothing speaks against the product form"
-    )
-    return (
-        f"Against fits of every cell: F({test.df1}, {test.df2}) = {digits(test.f, 3)}, P {chance}: {verdict}"
-    )
+    verdict = "nothing speaks against the product form"
+    if test.p < 0.05:
+        verdict = "the product form does not hold in the strict sense"
+    ratio = f"F({test.df1}, {test.df2}) = {digits(test.f, 3)}"
+    return f"Against fits of every cell: {ratio}, P {chance}: {verdict}"
 
 
 def warnings(fit: ModelFit | None, selection: Selection | None) -> tuple[str, ...]:

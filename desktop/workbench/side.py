@@ -43,16 +43,18 @@ class Side(Bench[T], Generic[T, B]):
     """One of the project's records of a kind, on its bench while `watch` says that somebody looks."""
 
     KIND: ClassVar[Literal["experiments", "tables"]]
+    #: What is shown at first.
+    EMPTY: ClassVar[SideSnapshot]
 
     def __init__(
         self,
-        snapshot: T,
         workbench: Workbench,
         projects: ProjectStore,
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(snapshot, deliver, {"side": executor} if executor else None)
+        super().__init__(cast("T", self.EMPTY), deliver, {"side": executor} if executor else None)
+        self._finding = self._lane("side")
         self.workbench = workbench
         self._projects = projects
         self._numbers: tuple[int, ...] = ()
@@ -162,19 +164,9 @@ class EffectsSnapshot(SideSnapshot):
 class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     """The effects of an experiment, and where they are in the shown trace: its statistics say that."""
 
-    KIND = "experiments"
-
-    def __init__(
-        self,
-        workbench: Workbench,
-        projects: ProjectStore,
-        deliver: Deliver = at_once,
-        executor: Executor | None = None,
-    ) -> None:
-        super().__init__(EffectsSnapshot(), workbench, projects, deliver, executor)
-        self._finding = self._lane("side")
-        self._explained: Explained | None = None  # of which the regions were asked for last
-        self._marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
+    KIND, EMPTY = "experiments", EffectsSnapshot()
+    _explained: Explained | None = None  # of which the regions were asked for last
+    _marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
 
     def select(self, term: str) -> None:
         """Mark an effect everywhere, and its regions in the trace."""
@@ -250,10 +242,7 @@ class ModelSideSnapshot(SideSnapshot):
 class ModelSide(Side[ModelSideSnapshot, ModelBench]):
     """The factor model of a table of run times, to which the run of the shown trace can be added."""
 
-    KIND = "tables"
-
-    def __init__(self, workbench: Workbench, projects: ProjectStore) -> None:
-        super().__init__(ModelSideSnapshot(), workbench, projects)
+    KIND, EMPTY = "tables", ModelSideSnapshot()
 
     def names_of_run(self) -> tuple[str, str]:
         """Code and system by which the shown run is best added: called as its trace without its p, and as

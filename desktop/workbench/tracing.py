@@ -17,7 +17,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, extend
+from desktop.core.phases import PhaseFit, Sweep, extend, least_n
 from desktop.core.pieces import pieces, residual
 from desktop.core.plain import JSON
 from desktop.core.selection import Suggestion, at_events, search
@@ -273,15 +273,8 @@ def build_run(
     _ = curve.mean  # kept with it, here: the window says it
     summarise(utilization.curve())
     events = structure(store, utilization, job) if like is None or like.structure is None else like.structure
-    run = TraceRun(
-        rules,
-        utilization,
-        curve,
-        stack,
-        structure=events,
-        doings=events.doings(utilization.curve()),
-        name=name,
-    )
+    doings = events.doings(utilization.curve())
+    run = TraceRun(rules, utilization, curve, stack, structure=events, doings=doings, name=name)
     return run, _swept(run, key, job)
 
 
@@ -355,10 +348,6 @@ def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
 
 def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
     return tuple(phase_table(run.curve, fit))
-
-
-def least_n(model: str, locked: tuple[float, ...]) -> int:
-    return (len(locked) + 1) * (2 if model == "budget" else 1)
 
 
 def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:

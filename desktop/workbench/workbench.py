@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from desktop.core.envelope import envelope
-from desktop.core.phases import PhaseFit, Sweep
+from desktop.core.phases import PhaseFit, Sweep, least_n
 from desktop.core.selection import LIMIT, Suggestion
 from desktop.data import memory
 from desktop.data.naming import run_name
@@ -55,7 +55,6 @@ from desktop.workbench.tracing import (
     first_settings,
     holds,
     key_of,
-    least_n,
     load_and_compile,
     named,
     open_source,
@@ -502,12 +501,10 @@ class Workbench(EditBench[Snapshot, Project]):
             self._edit_phases("choose what phases may be", None, chosen)
 
     def use_suggestion(self) -> None:
-        if self.snapshot.suggestion is not None:
-            swept = self._fits.sweeps.get(self._key(self._phases))
-            run = self.snapshot.run
-            if swept is not None and run is not None:
-                phases = suggested_of(self._phases, run, swept)
-                self._edit_phases(f"take the suggested {phases.n}", "suggested", phases)
+        swept, shown = self._fits.sweeps.get(self._key(self._phases)), self.snapshot
+        if shown.suggestion is not None and shown.run is not None and swept is not None:
+            phases = suggested_of(self._phases, shown.run, swept)
+            self._edit_phases(f"take the suggested {phases.n}", "suggested", phases)
 
     def set_pure(self, pure: bool) -> None:
         """Fit and suggest by the curve alone, or with the help of structure events."""
