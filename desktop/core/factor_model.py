@@ -303,17 +303,9 @@ def fit_individual(
     return ModelFit(
         kind="individual",
         functions=tuple(f.text for f in used_functions),
-        response=answer,
         data=data,
-        used=used,
-        fitted=fitted,
-        residual=residual,
         delta=delta,
         delta_se=delta_se,
-        leverage=np.where(used, leverage, np.nan),
-        studentized=_studentized(
-            residual, leverage, rss[cells.number], (cells.points - count)[cells.number], used
-        ),
         npar=count * int(sound.sum()),
         warnings=tuple(warnings),
         parameters=tuple(
@@ -323,7 +315,7 @@ def fit_individual(
         ),
         spread=unit[sound_cells] * s2[sound_cells, None, None],
         points=_points(cells, shape, sound),
-        **_goodness(answer, used, fitted, residual),
+        **_rows(answer, used, fitted, residual, leverage, rss[cells.number], spare[cells.number]),
     )
 
 
@@ -466,7 +458,6 @@ def _joint_result(
     delta[parts[:, : shape[0], None] != parts[:, None, shape[0] :]] = np.nan
     fitted = np.einsum("ki,ki,ki->k", columns, w[data.code], v[data.system])
     residual = np.log(answer.y / fitted) if log else answer.y - fitted
-    used = np.ones(len(data), bool)
     sse = float(residual @ residual)
     df = len(data) - free.size
     condition, weakest, inverse = inverse_of(product, theta)
@@ -502,15 +493,9 @@ def _joint_result(
     fit = ModelFit(
         kind="joint",
         functions=tuple(f.text for f in functions),
-        response=answer,
         data=data,
-        used=used,
-        fitted=fitted,
-        residual=residual,
         delta=delta,
         delta_se=np.full_like(delta, np.nan),
-        leverage=hat,
-        studentized=_studentized(residual, hat, np.full(len(data), sse), np.full(len(data), df), used),
         npar=int(free.size),
         status=status,
         warnings=tuple(warnings),
@@ -526,7 +511,7 @@ def _joint_result(
         reference=reference or data.systems[int(np.flatnonzero(np.isin(range(shape[1]), data.system))[0])],
         parts=parts,
         points=_points(cells, shape, np.ones(cells.code.size, bool)),
-        **_goodness(answer, used, fitted, residual),
+        **_rows(answer, np.ones(len(data), bool), fitted, residual, hat, sse, df),
     )
     fit.delta_se[:] = np.where(np.isnan(delta), np.nan, _product_errors(fit, free, theta.size))
     return fit
@@ -576,24 +561,33 @@ def _leverage(
     return np.einsum("ki,kij,kj->k", slopes, blocks, slopes)
 
 
-def _studentized(
-    residual: Array, leverage: Array, sse: Array, df: Array | Index, used: NDArray[np.bool_]
-) -> Array:
-    """Externally: by the spread that the other points have."""
-    with np.errstate(all="ignore"):
-        others = (sse - residual**2 / (1.0 - leverage)) / (df - 1)
-        value = residual / np.sqrt(others * (1.0 - leverage))
-    return np.where(used & np.isfinite(value), value, np.nan)
-
-
-def _goodness(
-    answer: FactorResponse, used: NDArray[np.bool_], fitted: Array, residual: Array
+def _rows(
+    answer: FactorResponse,
+    used: NDArray[np.bool_],
+    fitted: Array,
+    residual: Array,
+    leverage: Array,
+    squares: Array | float,
+    df: Index | int,
 ) -> dict[str, Any]:
+    """What a fit makes of its rows, by the names of its fields. `squares`, `df`: of all rows that a row is
+    fitted with."""
+    with np.errstate(all="ignore"):
+        others = (squares - residual**2 / (1.0 - leverage)) / (
+            df - 1
+        )  # the spread that the other points have
+        studentized = residual / np.sqrt(others * (1.0 - leverage))
     y, e = answer.y[used], residual[used]
     seen = np.log(y) if answer.kind == "log" else y
     relative = np.abs(fitted[used] - y) / y
     centred = float(((seen - seen.mean()) ** 2).sum())
     return {
+        "response": answer,
+        "used": used,
+        "fitted": fitted,
+        "residual": residual,
+        "leverage": np.where(used, leverage, np.nan),
+        "studentized": np.where(used & np.isfinite(studentized), studentized, np.nan),
         "n": int(used.sum()),
         "sse": float(e @ e),
         "sst": centred if answer.kind == "log" else float(y @ y),

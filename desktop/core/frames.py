@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.labels import ACCOUNTS
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -100,27 +102,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         bytes | float64 | B | bytes in these messages
         costs | float64 | proc·s | waiting, at any time, that delays of the range caused
         path | float64 | s | length of the critical path in the range
-        computing_account | float64 | proc·s | activities that the curve counts
-        serial_account | float64 | proc·s | threads that are idle while only the master works
-        late_sender_account | float64 | proc·s | in a receive until the message is sent
-        late_receiver_account | float64 | proc·s | in a send until the receive is posted
-        barrier_account | float64 | proc·s | until the last one enters a barrier
-        n_to_n_account | float64 | proc·s | until the last one enters an n-to-n collective
-        late_root_account | float64 | proc·s | until the root enters a one-to-all collective
-        early_root_account | float64 | proc·s | root of an all-to-one collective, until the last one enters
-        prefix_account | float64 | proc·s | until those of lower rank enter a scan
-        lock_account | float64 | proc·s | locks and critical sections of threads
-        threads_account | float64 | proc·s | barriers, joins and tasks of threads
-        moving_account | float64 | proc·s | communication in which nobody is late
-        unknown_account | float64 | proc·s | communication of which nothing tells waiting from moving data
-        overhead_account | float64 | proc·s | library calls that neither communicate nor wait
-        io_account | float64 | proc·s | reading and writing files
-        accelerator_account | float64 | proc·s | the host waits for an accelerator
-        startup_account | float64 | proc·s | MPI_Init and MPI_Finalize
-        absent_account | float64 | proc·s | before the first and after the last event of a location
-        idle_account | float64 | proc·s | idle, not known for what
-        unmeasured_account | float64 | proc·s | tracing was off or busy with itself
-    """),
+    """) + tuple(Field(f"{name}_account", "float64", "proc·s", what) for name, (_, what) in ACCOUNTS.items()),
     "profile": _fields("""
         region | text | | name of the region
         role | text | | its role in the trace

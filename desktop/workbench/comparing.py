@@ -62,16 +62,14 @@ class Compared:
         return self.df.get(name, math.inf)
 
 
-def read_compared(
-    path: Path, response: str | None = None, delay: float = 0.0, processors: float = 0.0
-) -> Compared:
+def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> Compared:
     """The only table of `tables_in`, or of several the one that was measured with this.
 
     Raises
     ------
     TableError, ExperimentError, ValueError : there is none.
     """
-    tables = tables_in(path, response)
+    tables = tables_in(path)
     if len(tables) == 1:
         return tables[0]
     for table in tables:
