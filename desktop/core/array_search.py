@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.effects import Trials
 
 
@@ -51,9 +51,9 @@ class ArraySearch:
 
 def array_search(
     factors: tuple[str, ...],
-    levels: NDArray[np.float64] | NDArray[np.int64],
-    treatment: NDArray[np.int64],
-    y: NDArray[np.float64],
+    levels: Floats | Ints,
+    treatment: Ints,
+    y: Floats,
     names: Sequence[str] | None = None,
 ) -> ArraySearch:
     """Rank the treatments of an array.

@@ -13,11 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined, kernel
-
-Ints = NDArray[np.int64]
 
 #: Fields of the state of a replay (`desktop.core.open_regions`) that are the tree's: nodes, how many of them
 #: are folded, and how many open regions are.

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from desktop.core.arrays import Floats
 
 #: Longest expression, and the most parts one may have.
 _LONGEST, _PARTS = 200, 60
@@ -24,7 +23,7 @@ class Characteristic:
     its name in tables and files."""
 
     text: str
-    u: Callable[..., Array]
+    u: Callable[..., Floats]
     sized: bool = False
 
 
@@ -41,14 +40,14 @@ CHARACTERISTICS: tuple[Characteristic, ...] = (
 #: With the problem size: strong scaling of several sizes, and weak scaling (N grows with p).
 SIZED = ("N/p", "N*log(p)/p", "N*log(N)/p", "N/sqrt(p)", "(N/p)^(2/3)")
 
-_BINARY: dict[type, Callable[[Array, Array], Array]] = {
+_BINARY: dict[type, Callable[[Floats, Floats], Floats]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: np.divide,
     ast.Pow: np.power,
 }
-_CALLS: dict[str, Callable[[Array], Array]] = {
+_CALLS: dict[str, Callable[[Floats], Floats]] = {
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
@@ -84,7 +83,7 @@ def characteristic(text: str) -> Characteristic:
 
     sized = any(isinstance(node, ast.Name) and node.id == "N" for node in ast.walk(tree))
 
-    def u(p: Array, size: Array | None = None) -> Array:
+    def u(p: Floats, size: Floats | None = None) -> Floats:
         p = np.asarray(p, np.float64)
         if sized and size is None:
             raise ValueError(f"{wanted} needs the problem size N")
@@ -118,7 +117,7 @@ def _check(node: ast.AST, text: str) -> None:
         )
 
 
-def _value(node: ast.AST, p: Array, size: Array) -> Array:
+def _value(node: ast.AST, p: Floats, size: Floats) -> Floats:
     if isinstance(node, ast.BinOp):
         return _BINARY[type(node.op)](_value(node.left, p, size), _value(node.right, p, size))
     if isinstance(node, ast.UnaryOp):

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.wait_tree import FAMILIES
 
 #: What `Charges.account` says of a process that has not begun yet; `Account.ABSENT` of one that has ended.
@@ -47,8 +46,8 @@ class Charges:
     seen: Ints
     waiting_s: Floats
     calls: Ints
-    collective: NDArray[np.bool_]
-    is_processor: NDArray[np.bool_]
+    collective: Flags
+    is_processor: Flags
     processors: float
     computing: float
     hub: int = -1

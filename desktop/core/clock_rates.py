@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.clock_kernels import common
 from desktop.core.clock_line import MOST_DRIFT
 from desktop.core.clock_repair import Held
@@ -27,9 +27,6 @@ _ROUNDS = 60
 _FAR = 0.1  # of a correction: so far at most from the nearest lines to ones that satisfy all rows
 _ENOUGH = 1500  # rows from which intervals are found
 _ROOT = 3.0**0.5
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,18 +24,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.jit import arithmetic, kernel
 
 DENSE = 1024  # up to so many processes the bounds are a matrix
 INFINITE = 1 << 62
 #: Sweeps over all bounds after which a projection is near enough; what it misses is made up exactly.
 _SWEEPS = 400
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

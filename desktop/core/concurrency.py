@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
-
-Floats = NDArray[np.float64]
 
 #: Steps in a block, at least; and for each level, so that the summary stays small beside the curve.
 BLOCK = 1 << 12
@@ -26,7 +24,7 @@ class _Summary(NamedTuple):
     0 to k - 1; `before` (blocks, k) time at each level before each `block` of steps."""
 
     levels: Floats
-    which: NDArray[np.int64] | None
+    which: Ints | None
     before: Floats
     block: int
 

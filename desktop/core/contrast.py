@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 from desktop.core.matching import NONE, Matching, match, shapes
@@ -24,8 +24,6 @@ from desktop.core.phases import PhaseFit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Axes: times as the traces have them; from each run's start; in parts of each run; phases that belong
 #: together over each other, as long as the reference's, gaps where a run has no such phase.

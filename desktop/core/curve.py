@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from desktop.core.arrays import Floats
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.errors import CurveError
 
@@ -33,8 +34,8 @@ class StepCurve:
     CurveError : shapes, order or values that are not those of a step function, naming the place.
     """
 
-    edges: NDArray[np.float64]
-    level: NDArray[np.float64]
+    edges: Floats
+    level: Floats
     capacity: float = np.nan
     unit: float = 1.0
     quantity: CurveQuantity = PROCESSORS
@@ -87,14 +88,14 @@ class StepCurve:
         """Mean level over time, in processors."""
         return float(np.diff(self.edges) @ self.level) / float(self.edges[-1] - self.edges[0])
 
-    def means(self, bins: int) -> NDArray[np.float64]:
+    def means(self, bins: int) -> Floats:
         """(bins,) mean level in each of so many equal parts of the duration, in processors, exactly."""
         edges = self.edges - self.edges[0]
         total = np.concatenate([[0.0], np.cumsum(self.level * np.diff(edges))])
         at = np.linspace(0, edges[-1], bins + 1)
         return np.diff(np.interp(at, edges, total)) * (bins / edges[-1])
 
-    def at(self, seconds: ArrayLike) -> NDArray[np.float64]:
+    def at(self, seconds: ArrayLike) -> Floats:
         """Level at each time (seconds); 0 outside ``[start, end)``."""
         t = np.asarray(seconds, float) / self.unit
         j = np.searchsorted(self.edges, t, side="right") - 1
@@ -122,7 +123,7 @@ class StepCurve:
         return StepCurve(edges, self.level[i:j], self.capacity, self.unit, self.quantity)
 
 
-def _frozen(values: ArrayLike) -> NDArray[np.float64]:
+def _frozen(values: ArrayLike) -> Floats:
     """As a read-only float64 array; an array of the caller's is copied only if it could still change."""
     a = np.asarray(values)
     if a.dtype != np.float64 or a.flags.writeable or not a.flags.c_contiguous:
@@ -131,7 +132,7 @@ def _frozen(values: ArrayLike) -> NDArray[np.float64]:
     return a
 
 
-def _check(edges: NDArray[np.float64], level: NDArray[np.float64]) -> None:
+def _check(edges: Floats, level: Floats) -> None:
     if edges.ndim != 1 or level.ndim != 1 or level.size < 1 or edges.size != level.size + 1:
         raise CurveError(
             f"a curve needs M levels and M+1 edges with M at least 1, got {level.shape} levels "

@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class WaitStates(NamedTuple):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.jit import kernel
 
 #: Opacity of a single line where they are counted by pixel, and of the most in one: what is below is seen.
@@ -21,9 +22,7 @@ def apart(density: NDArray[np.int32], lines: int) -> bool:
     return lines <= DRAWN and not crossed
 
 
-def line_density(
-    x: NDArray[np.float64], y: NDArray[np.float64], width: int, height: int
-) -> NDArray[np.int32]:
+def line_density(x: Floats, y: Floats, width: int, height: int) -> NDArray[np.int32]:
     """(height, width) how many of the lines pass through each pixel.
 
     Parameters

@@ -19,11 +19,10 @@ from math import comb
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop import resources
+from desktop.core.arrays import Ints
 
-Levels = NDArray[np.int64]
 Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
 
 #: Letters for factors without names; I is the identity.
@@ -55,11 +54,11 @@ class Design:
 
     kind: Kind
     factors: tuple[str, ...]
-    levels: Levels
+    levels: Ints
     base: int = 0
     masks: tuple[int, ...] = ()
     signs: tuple[int, ...] = ()
-    blocks: Levels = field(default_factory=lambda: np.zeros(0, np.int64))
+    blocks: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     note: str = ""
     minimum_aberration: bool = False
 
@@ -98,7 +97,7 @@ class Design:
         """Name of a term in tables: ``A:B``."""
         return ":".join(self.factors[j] for j in members)
 
-    def column(self, members: Sequence[int]) -> Levels:
+    def column(self, members: Sequence[int]) -> Ints:
         """(R,) product of the factors' columns."""
         return np.prod(self.levels[:, list(members)], axis=1, dtype=np.int64)
 
@@ -608,7 +607,7 @@ def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
     )
 
 
-def _linear_array(q: int, base: int) -> Levels:
+def _linear_array(q: int, base: int) -> Ints:
     """Columns are the linear forms mod q (q prime) that are no multiples of each other."""
     runs = np.array(list(product(range(q), repeat=base)))
     if base == 2:
@@ -619,7 +618,7 @@ def _linear_array(q: int, base: int) -> Levels:
     return (runs @ np.array(forms).T) % q
 
 
-def _four_levels() -> Levels:
+def _four_levels() -> Ints:
     """4^5 in 16 runs over the field of four elements."""
     times = [[0, 0, 0, 0], [0, 1, 2, 3], [0, 2, 3, 1], [0, 3, 1, 2]]
     runs = [(i, j) for i in range(4) for j in range(4)]
@@ -713,8 +712,8 @@ class RunSheet:
     the order, and of what a later fold added."""
 
     seeds: tuple[int, ...]
-    replicate: Levels
-    treatment: Levels
+    replicate: Ints
+    treatment: Ints
 
 
 def run_sheet(design: Design, replicates: int, seed: int, fold_after: int = 0) -> RunSheet:

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from desktop.core.arrays import Floats
+
 Threshold = Literal["t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr"]
 #: What a limit is made of: a choice of `Threshold`, or what stands in its place.
 Kind = Literal["t", "se", "lenth", "lenth-simultaneous", "familywise", "fdr", "selected", "none"]
@@ -89,10 +89,10 @@ class Simulated:
     """Distribution under the hypothesis that nothing acts: `size` (K,) rises, `above` (K,) is the chance to
     be as large."""
 
-    size: Array
-    above: Array
+    size: Floats
+    above: Floats
 
-    def p(self, size: Array) -> Array:
+    def p(self, size: Floats) -> Floats:
         """Chance of as large a value; never below what so many draws can tell."""
         chance = np.interp(size, self.size, self.above, left=1.0)
         return np.where(np.isnan(size), np.nan, chance)
@@ -102,7 +102,7 @@ class Simulated:
         return float(np.interp(-level, -self.above, self.size))
 
 
-def _kept(values: Array) -> Simulated:
+def _kept(values: Floats) -> Simulated:
     """The largest values one by one, the others thinned."""
     values = np.sort(values)
     n = values.size
@@ -154,7 +154,7 @@ class Lenth:
         return lenth_ratios(self.count)[1].quantile(LEVEL) * self.pse
 
 
-def lenth_of(values: Array) -> Lenth | None:
+def lenth_of(values: Floats) -> Lenth | None:
     """Lenth 1989; None for fewer than three effects, or if all are zero."""
     from scipy.special import stdtrit
 
@@ -201,7 +201,7 @@ def selected_ratios(count: int, in_model: int, pure_df: int = 0) -> Simulated:
 # --- families of effects ---
 
 
-def largest_of(size: Array, count: int, df: float) -> Array:
+def largest_of(size: Floats, count: int, df: float) -> Floats:
     """Chance that the largest |t| of `count` independent effects with one common error is as large
     (studentized maximum modulus)."""
     from scipy.special import ndtr
@@ -216,7 +216,7 @@ def largest_of(size: Array, count: int, df: float) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _errors(df: float) -> tuple[Array, Array]:
+def _errors(df: float) -> tuple[Floats, Floats]:
     """Values of an estimated standard error in units of the true one, and the chance of each."""
     from scipy.special import chdtri
 
@@ -234,7 +234,7 @@ def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
     return high
 
 
-def false_discovery(p: Array) -> Array:
+def false_discovery(p: Floats) -> Floats:
     """p adjusted so that marking those below q expects a share q of them to be none (Benjamini and
     Hochberg)."""
     known = np.flatnonzero(np.isfinite(p))
@@ -263,7 +263,7 @@ def ratio_interval(
     return float((b - root) / a), float((b + root) / a)
 
 
-def pooled_df(variances: Array, df: Array) -> float:
+def pooled_df(variances: Floats, df: Floats) -> float:
     """Degrees of freedom of a sum of independent variances (Satterthwaite 1946); infinite where all are."""
     variances, df = np.asarray(variances, np.float64), np.asarray(df, np.float64)
     part = float((variances**2 / df).sum())

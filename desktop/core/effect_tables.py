@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from desktop.core.arrays import Floats
 from desktop.core.effect_limits import LEVEL, pooled_df, ratio_interval, t_limit
-from desktop.core.effects import Array
 
 
 @dataclass(frozen=True)
@@ -182,18 +182,18 @@ class Dose:
     """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `p`: chance of effects that are as
     far from being in proportion to the delay, if they are; `linear` False: it is below 5 %."""
 
-    delay: Array
-    effect: Array
-    se: Array
-    per_unit: Array
-    per_unit_se: Array
+    delay: Floats
+    effect: Floats
+    se: Floats
+    per_unit: Floats
+    per_unit_se: Floats
     linear: bool
     warning: str
     p: float
 
 
 def dose(
-    delay: Array, effect: Array, se: Array, df: Array | float = float("inf"), shared: float = 0.0
+    delay: Floats, effect: Floats, se: Floats, df: Floats | float = float("inf"), shared: float = 0.0
 ) -> Dose:
     """delay, effect, se : (K,), K >= 2, delays positive. Where no size has a standard error (0 or NaN),
     effects per unit are the same only if they differ by no more than rounding.
@@ -234,12 +234,12 @@ def dose(
     return Dose(delay, effect, se, unit, unit_se, linear, warning, p)
 
 
-def _out_of_line(delay: Array, effect: Array, own: Array, shared: float | Array) -> Array:
+def _out_of_line(delay: Floats, effect: Floats, own: Floats, shared: float | Floats) -> Floats:
     """(...,) sum of squares of what a line through the origin leaves of effects (..., K), in units of its
     variance: each has its own (..., K), and all have one in common."""
     ones = (1 / own).sum(-1)
 
-    def product(a: Array, b: Array) -> Array:
+    def product(a: Floats, b: Floats) -> Floats:
         # The inverse of diag(own) + shared (Sherman and Morrison 1950).
         sums = (a / own).sum(-1) * (b / own).sum(-1)
         return np.asarray((a * b / own).sum(-1) - shared * sums / (1 + shared * ones))
@@ -252,7 +252,7 @@ def _out_of_line(delay: Array, effect: Array, own: Array, shared: float | Array)
 _DRAWS = 20_000
 
 
-def _chance_of_bend(delay: Array, bend: Array, own: Array, shared: float, df: Array) -> float:
+def _chance_of_bend(delay: Floats, bend: Floats, own: Floats, shared: float, df: Floats) -> float:
     """Chance of as large a bend of effects in proportion to the delay, whose variances have df (K,)."""
     from scipy.special import chdtrc
 
@@ -265,7 +265,7 @@ def _chance_of_bend(delay: Array, bend: Array, own: Array, shared: float, df: Ar
     return float((1 + np.sum(_out_of_line(delay, effects, seen, shared) >= bend)) / (_DRAWS + 1))
 
 
-def _estimated(generator: np.random.Generator, df: Array) -> Array:
+def _estimated(generator: np.random.Generator, df: Floats) -> Floats:
     """(_DRAWS, K) estimates of variances that are 1."""
     known = np.where(np.isfinite(df), df, 1.0)
     drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
@@ -290,7 +290,7 @@ class OverProcessors:
 
 
 def over_processors(
-    p: Array, effect: Array, se: Array | None = None, df: Array | float = float("inf")
+    p: Floats, effect: Floats, se: Floats | None = None, df: Floats | float = float("inf")
 ) -> OverProcessors:
     """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8). All count the same if not all standard errors
     are known and positive; then what the fit leaves is the error, with K - 2 degrees of freedom. ``df``: of
@@ -335,7 +335,7 @@ def over_processors(
     )  # fmt: skip
 
 
-def _slope_margin(x: Array, effect: Array, se: Array | None, df: Array | float, slope: float) -> float:
+def _slope_margin(x: Floats, effect: Floats, se: Floats | None, df: Floats | float, slope: float) -> float:
     """95 % margin of the slope of ln effect on x = ln p: the errors of effects as shares of these, or what
     the line leaves."""
     away = x - x.mean()
@@ -350,7 +350,7 @@ def _slope_margin(x: Array, effect: Array, se: Array | None, df: Array | float, 
     return float(t_limit(pooled_df(variances, each)) * np.sqrt(variances.sum()))
 
 
-def _line(x: Array, y: Array, own: Array) -> tuple[Array, Array]:
+def _line(x: Floats, y: Floats, own: Floats) -> tuple[Floats, Floats]:
     """Least squares of y (..., K) on two columns x (K, 2), weighted by one over the variances (..., K):
     coefficients (..., 2) and their standard errors."""
     a, b = x.T

@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.effect_limits import (
     LEVEL,
     Lenth,
@@ -37,8 +37,6 @@ from desktop.core.suspects import Suspect, suspects
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 Members = tuple[int, ...]
 Error = Literal["replicates", "interactions", "lenth", "none"]
 #: What is done with trials of one treatment in one replicate.
@@ -56,14 +54,14 @@ class Trials:
     not."""
 
     factors: tuple[str, ...]
-    x: Array
-    y: Array
-    block: Index
+    x: Floats
+    y: Floats
+    block: Ints
     label: tuple[str, ...]
-    half: Index | None = None
-    beside: Mapping[str, Array] = field(default_factory=dict)
+    half: Ints | None = None
+    beside: Mapping[str, Floats] = field(default_factory=dict)
 
-    def only(self, keep: NDArray[np.bool_]) -> Trials:
+    def only(self, keep: Flags) -> Trials:
         """Some of them: keep (N,)."""
         labels = tuple(name for name, wanted in zip(self.label, keep, strict=True) if wanted)
         half = None if self.half is None else self.half[keep]
@@ -87,12 +85,12 @@ class Trials:
 
 def trials(
     factors: Sequence[str],
-    x: Array,
-    y: Array,
-    block: Index | None = None,
+    x: Floats,
+    y: Floats,
+    block: Ints | None = None,
     label: Sequence[str] | None = None,
-    half: Index | None = None,
-    beside: Mapping[str, Array] | None = None,
+    half: Ints | None = None,
+    beside: Mapping[str, Floats] | None = None,
 ) -> Trials:
     """Check and assemble.
 
@@ -186,7 +184,7 @@ class Effects:
     correlation: float
     limit: Limit
     notes: tuple[str, ...] = ()
-    fitted: Array = field(default_factory=lambda: np.empty(0))
+    fitted: Floats = field(default_factory=lambda: np.empty(0))
     block_variance: float = float("nan")
     block_df: int = 0
     transform: float = 1.0
@@ -199,7 +197,7 @@ class Effects:
         return self.limit.text
 
     @property
-    def transformed(self) -> Array:
+    def transformed(self) -> Floats:
         """(N,) responses as they were analysed."""
         return transformed(self.trials.y, self.transform, self.gm)
 
@@ -284,7 +282,7 @@ class PredictedResponse:
     new_high: float
 
 
-def transformed(y: Array, power: float, gm: float = 1.0) -> Array:
+def transformed(y: Floats, power: float, gm: float = 1.0) -> Floats:
     """Box and Cox 1964: ln y for 0, y for 1, else (y^power - 1) / (power gm^(power - 1)), which has the unit
     of y; gm: geometric mean."""
     if power == 1:
@@ -509,11 +507,11 @@ def _core(data: Trials) -> tuple[Trials, int]:
     return data.only(~zero), int(zero.sum())
 
 
-def _blocks_of(data: Trials, notes: list[str]) -> Array:
+def _blocks_of(data: Trials, notes: list[str]) -> Floats:
     """(N, G): columns that sum to zero for the blocks within each half; none for one block, or blocks of one
     trial each."""
     half = _halves(data)
-    columns: list[Array] = []
+    columns: list[Floats] = []
     for h in np.unique(half):
         here = half == h
         names, counts = np.unique(data.block[here], return_counts=True)
@@ -530,7 +528,7 @@ class _Base:
     trial its variance and covariance with every effect, as analysed."""
 
     def __init__(
-        self, model: Model, chosen: list[Members], zero: NDArray[np.bool_], y: Array, power: float, gm: float
+        self, model: Model, chosen: list[Members], zero: Flags, y: Floats, power: float, gm: float
     ) -> None:
         if zero.any():
             weights = zero / zero.sum()
@@ -566,7 +564,7 @@ def _shared(
     return replace(effect, share=ends[0], share_low=ends[1], share_high=ends[2])
 
 
-def _column(x: Array, members: Members) -> Array:
+def _column(x: Floats, members: Members) -> Floats:
     return reduce(np.multiply, (x[:, j] for j in members), np.ones(len(x)))
 
 
@@ -574,7 +572,7 @@ def _name(data: Trials, members: Members) -> str:
     return ":".join(data.factors[j] for j in members)
 
 
-def _side(data: Trials, number: Index, treatments: int) -> Array | None:
+def _side(data: Trials, number: Ints, treatments: int) -> Floats | None:
     """(treatments,) -1 in the first half of a foldover, +1 in the second; None while there is one of them."""
     if data.half is None or np.unique(data.half).size != 2:
         return None
@@ -584,7 +582,7 @@ def _side(data: Trials, number: Index, treatments: int) -> Array | None:
 
 
 def _told_of_halves(
-    data: Trials, treatments: Array, side: Array, shift: float, halves: list[Members]
+    data: Trials, treatments: Floats, side: Floats, shift: float, halves: list[Members]
 ) -> list[str]:
     """What happened between the halves, and what the second tells apart that the first could not."""
     word = f"; {_name(data, halves[0])} cannot be told from that" if halves else ""
@@ -607,7 +605,7 @@ def _told_of_halves(
 
 
 def _terms(
-    treatments: Array, count: int, wanted: Sequence[Members] | None, order: int, taken_up: Array
+    treatments: Floats, count: int, wanted: Sequence[Members] | None, order: int, taken_up: Floats
 ) -> tuple[list[Members], list[list[Members]], list[Members]]:
     """Terms that can be told apart, the alias set of each, and those of `wanted` that cannot be estimated.
 
@@ -662,11 +660,11 @@ def _terms(
     return [chosen[i] for i in order_of], [sets[i] for i in order_of], lost
 
 
-def _mark(treatments: Array, members: Members) -> bytes:
+def _mark(treatments: Floats, members: Members) -> bytes:
     return _signature(_column(treatments, members))
 
 
-def _signature(column: Array) -> bytes:
+def _signature(column: Floats) -> bytes:
     """The same for a column and its negative."""
     return (column * column[0]).astype(np.int8).tobytes()
 
@@ -677,7 +675,7 @@ class _Independent:
     def __init__(self, rows: int) -> None:
         self._basis, self._count = np.empty((rows, 16)), 0
 
-    def take(self, column: Array) -> bool:
+    def take(self, column: Floats) -> bool:
         """Whether it is independent of those before it; then it is one of them."""
         basis = self._basis[:, : self._count]
         rest = column - basis @ (basis.T @ column)
@@ -692,7 +690,7 @@ class _Independent:
         return True
 
 
-def _base(treatments: Array) -> list[int]:
+def _base(treatments: Floats) -> list[int]:
     """Factors whose columns are no products of earlier ones."""
     marks = {_signature(np.ones(len(treatments)))}
     basis: list[int] = []
@@ -706,7 +704,7 @@ def _base(treatments: Array) -> list[int]:
     return basis
 
 
-def _worst_correlation(columns: Array) -> float:
+def _worst_correlation(columns: Floats) -> float:
     if columns.shape[1] < 2:
         return 0.0
     centred = columns - columns.mean(0)
@@ -717,11 +715,11 @@ def _worst_correlation(columns: Array) -> float:
     return float(np.abs(r).max()) if r.size else 0.0
 
 
-def _halves(data: Trials) -> Index:
+def _halves(data: Trials) -> Ints:
     return np.zeros(len(data.y), np.int64) if data.half is None else data.half
 
 
-def _are_blocks(data: Trials, number: Index) -> bool:
+def _are_blocks(data: Trials, number: Ints) -> bool:
     """Every treatment (of a half) ran once in each of two or more replicates."""
     half, whole, most = _halves(data), 0, 0
     for h in np.unique(half):
@@ -738,11 +736,11 @@ class Model:
     """Least squares: mean, effects and values of further columns, with their variances for unit variance of a
     trial (mean first), and what the further columns that are blocks have."""
 
-    y: Array
-    design: tuple[Array, Array]
-    q: Array
-    inverse: Array
-    coefficients: Array
+    y: Floats
+    design: tuple[Floats, Floats]
+    q: Floats
+    inverse: Floats
+    coefficients: Floats
     count: int
 
     @property
@@ -750,35 +748,35 @@ class Model:
         return float(self.coefficients[0])
 
     @property
-    def values(self) -> Array:
+    def values(self) -> Floats:
         return self.coefficients[1 : 1 + self.count]
 
     @property
-    def more(self) -> Array:
+    def more(self) -> Floats:
         return self.coefficients[1 + self.count :]
 
     @property
-    def unit(self) -> Array:
+    def unit(self) -> Floats:
         return np.asarray((self.inverse**2).sum(1)[: 1 + self.count])
 
     @property
-    def more_unit(self) -> Array:
+    def more_unit(self) -> Floats:
         return np.asarray((self.inverse**2).sum(1)[1 + self.count :])
 
     @property
-    def fitted(self) -> Array:
+    def fitted(self) -> Floats:
         return np.asarray(self.q @ (self.q.T @ self.y))
 
     @property
-    def rest(self) -> Array:
+    def rest(self) -> Floats:
         return self.y - self.fitted
 
-    def covariance(self, weights: Array) -> Array:
+    def covariance(self, weights: Floats) -> Floats:
         """Of every coefficient with this mean (N,) of the trials, for unit variance of a trial."""
         return np.asarray(self.inverse @ (self.q.T @ weights))
 
 
-def _least_squares(data: Trials, chosen: list[Members], more: Array) -> Model:
+def _least_squares(data: Trials, chosen: list[Members], more: Floats) -> Model:
     """Mean, effects, and values of the columns `more` (N, ...), of which dependent ones are left out."""
     basis = _Independent(len(data.y))
     columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen)]
@@ -805,7 +803,7 @@ def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
     return data.only(known_of)
 
 
-def _followed(name: str, model: Model, group: Array) -> tuple[float, float] | None:
+def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | None:
     """Slope on the covariate, which is the last column, and its variance for unit variance of a trial."""
     if not name:
         return None
@@ -826,13 +824,13 @@ def _told_of_covariate(name: str, slope: float, se: float, df: float) -> str:
 
 
 def _pure_error(
-    y: Array, number: Index, treatments: int, group: Array, covariate: bool = False
+    y: Floats, number: Ints, treatments: int, group: Floats, covariate: bool = False
 ) -> tuple[float, int, float, int]:
     """Sum of squares and degrees of freedom within treatments (blocks taken out), and of the blocks; a
     covariate is the last column of `group`, and is none of these."""
     counts = np.bincount(number, minlength=treatments)
 
-    def within(column: Array) -> Array:
+    def within(column: Floats) -> Floats:
         return np.asarray(column - (np.bincount(number, column, treatments) / counts)[number])
 
     rest, ss, df = within(y), 0.0, len(y) - treatments
@@ -892,13 +890,13 @@ def _effects(
     data: Trials,
     chosen: list[Members],
     sets: list[list[Members]],
-    values: Array,
-    se: Array,
+    values: Floats,
+    se: Floats,
     df: float,
     method: Error,
     threshold: Threshold,
     lenth: Lenth | None,
-    tested: NDArray[np.bool_],
+    tested: Flags,
     looked: Simulated | None,
     notes: list[str],
 ) -> tuple[tuple[Effect, ...], Limit]:

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
@@ -28,12 +28,12 @@ class Columns(NamedTuple):
     touch the column (0 outside the curve).
     """
 
-    minimum: NDArray[np.float64]
-    maximum: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    first: NDArray[np.float64]
-    last: NDArray[np.float64]
-    steps: NDArray[np.int64]
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
+    first: Floats
+    last: Floats
+    steps: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +46,15 @@ class Envelope:
     nodes of each level begin, level 1 standing directly above the steps.
     """
 
-    edges: NDArray[np.float64]
-    level: NDArray[np.float64]
+    edges: Floats
+    level: Floats
     unit: float
-    nodes: NDArray[np.float64]
-    offset: NDArray[np.int64]
+    nodes: Floats
+    offset: Ints
     #: the columns asked for last, by their times: a picture is drawn anew when any of its curves changes
     _last: dict[bytes, Columns] = field(default_factory=dict)
 
-    def columns(self, x: NDArray[np.float64]) -> Columns:
+    def columns(self, x: Floats) -> Columns:
         """Exact values in the W columns between the W+1 ascending times `x` (seconds).
 
         A column is ``[x[k], x[k+1])``; one without width gives the level at that instant. Not to be written
@@ -110,7 +110,7 @@ def envelope(curve: StepCurve) -> Envelope:
     return drawing
 
 
-def averaged(curve: StepCurve, edges: NDArray[np.float64]) -> StepCurve:
+def averaged(curve: StepCurve, edges: Floats) -> StepCurve:
     """A coarser curve: the means of this one between ascending times, in its units of time."""
     level = envelope(curve).columns(edges * curve.unit).mean
     return StepCurve(edges, level, curve.capacity, curve.unit, curve.quantity)

@@ -12,8 +12,9 @@ from itertools import combinations
 
 import numpy as np
 
+from desktop.core.arrays import Floats
 from desktop.core.characteristic import CHARACTERISTICS, SIZED
-from desktop.core.factor_fit import Array, Measurements
+from desktop.core.factor_fit import Measurements
 from desktop.core.factor_intervals import (
     FARTHEST,
     PInterval,
@@ -278,7 +279,7 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
     """p at which the time of a cell is least; `largest` if it falls all the way, NaN where the model says
     nothing of the cell or its times are not all positive."""
 
-    def time(p: Array) -> Array:
+    def time(p: Floats) -> Floats:
         # t' without work and peak is the time times p, but for a factor of the cell.
         value = fit.seconds(code, system, p)
         return value if fit.in_seconds else value / p
@@ -302,7 +303,7 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
     return float(np.exp((a + b) / 2))
 
 
-def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
+def shares(fit: ModelFit, code: int, system: int, p: Floats) -> Floats:
     """(functions, K): share of every function in the fitted time of a cell at p (K,), 0 to 1.
 
     A part below zero is no time and has no share.
@@ -334,7 +335,7 @@ def ratio_of_times(
     """Of the geometric means of the times of cells (code, system), as many of each: seconds where they are
     known, else t'. NaN where a time is not above zero."""
     at, log = np.array([p]), 0.0
-    parts: list[tuple[int, int, Array]] = []
+    parts: list[tuple[int, int, Floats]] = []
     with np.errstate(all="ignore"):
         for cells, weight in ((slow, 1.0 / len(slow)), (fast, -1.0 / len(fast))):
             for code, system in cells:
@@ -348,7 +349,7 @@ def ratio_of_times(
 # --- places with intervals ---
 
 
-def _grid(fit: ModelFit) -> Array:
+def _grid(fit: ModelFit) -> Floats:
     least, most = float(fit.data.p.min()), float(fit.data.p.max())
     return np.geomspace(least, FARTHEST * most, 1201)
 
@@ -356,7 +357,7 @@ def _grid(fit: ModelFit) -> Array:
 def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterval, ...]:
     """Where systems a and b take the same time for a code, up to `FARTHEST` times the measured p."""
 
-    def difference(p: Array) -> tuple[Array, Array]:
+    def difference(p: Floats) -> tuple[Floats, Floats]:
         parts, log = [], []
         for system, sign in ((a, 1.0), (b, -1.0)):
             base = fit.base(code, system, p)
@@ -371,7 +372,7 @@ def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterva
 def half_share_places(fit: ModelFit, code: int, system: int, function: int) -> tuple[PInterval, ...]:
     """Where one function makes up half of a cell's time."""
 
-    def excess(p: Array) -> tuple[Array, Array]:
+    def excess(p: Floats) -> tuple[Floats, Floats]:
         base = fit.base(code, system, p)
         value = base @ fit.delta[:, code, system]
         share = base[:, function] * fit.delta[function, code, system] / value

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+from desktop.core.arrays import Flags, Floats, Ints
 
 _ALTERNATIONS, _ROUNDS = 200, 200
 _SEED = 19970354
@@ -31,24 +29,24 @@ class Measurements:
 
     codes: tuple[str, ...]
     systems: tuple[str, ...]
-    code: Index
-    system: Index
-    p: Array
-    time: Array
-    work: Array | None = None
-    peak: Array | None = None
+    code: Ints
+    system: Ints
+    p: Floats
+    time: Floats
+    work: Floats | None = None
+    peak: Floats | None = None
     transformed: bool = False
-    size: Array | None = None
+    size: Floats | None = None
 
     def __len__(self) -> int:
         return int(self.p.size)
 
-    def only(self, keep: NDArray[np.bool_]) -> Measurements:
+    def only(self, keep: Flags) -> Measurements:
         """Some of the rows; the names stay as they are."""
         rows = {name: getattr(self, name)[keep] for name in ("code", "system", "p", "time")}
         return replace(self, **rows, size=None if self.size is None else self.size[keep])
 
-    def size_at(self, code: int, system: int, p: Array) -> Array | None:
+    def size_at(self, code: int, system: int, p: Floats) -> Floats | None:
         """Problem size at p (K,) of a cell: in proportion to p where that was so (weak scaling), else the
         largest that was run; of the code, or of all, where the cell was never measured."""
         if self.size is None:
@@ -63,7 +61,7 @@ class Measurements:
         return np.full(p.shape, self.size[rows].max())
 
 
-def sums(number: Index, values: Array, size: int) -> Array:
+def sums(number: Ints, values: Floats, size: int) -> Floats:
     """Sum of the values of every number below `size`."""
     return np.asarray(np.bincount(number, values, minlength=size), np.float64)
 
@@ -76,16 +74,16 @@ class FactorCells:
     """K non-empty cells: code, system, points (K,); triangle (K, I, I), target (K, I), rest (K,) = the sum
     of squares that no delta can remove."""
 
-    code: Index
-    system: Index
-    points: Index
-    triangle: Array
-    target: Array
-    rest: Array
-    number: Index  # (N,) cell of each measurement
+    code: Ints
+    system: Ints
+    points: Ints
+    triangle: Floats
+    target: Floats
+    rest: Floats
+    number: Ints  # (N,) cell of each measurement
 
     @property
-    def fitted_alone(self) -> NDArray[np.bool_]:
+    def fitted_alone(self) -> Flags:
         """(K,) cells whose own points determine every delta."""
         diagonal = np.abs(np.diagonal(self.triangle, axis1=1, axis2=2))
         norms = np.linalg.norm(self.triangle, axis=1)
@@ -93,7 +91,7 @@ class FactorCells:
         return sound & (self.points >= self.triangle.shape[1])
 
 
-def reduce(data: Measurements, columns: Array, y: Array) -> FactorCells:
+def reduce(data: Measurements, columns: Floats, y: Floats) -> FactorCells:
     """One batched QR over all cells, padded with zero rows to the largest."""
     count = columns.shape[1]
     key = data.code * len(data.systems) + data.system
@@ -104,7 +102,7 @@ def reduce(data: Measurements, columns: Array, y: Array) -> FactorCells:
     padded = np.zeros((keys.size, max(int(points.max()), count + 1), count + 1))
     padded[number[order], place, :count] = columns[order]
     padded[number[order], place, count] = y[order]
-    upper: Array = np.asarray(np.linalg.qr(padded, mode="r"), np.float64)
+    upper: Floats = np.asarray(np.linalg.qr(padded, mode="r"), np.float64)
     return FactorCells(
         keys // len(data.systems),
         keys % len(data.systems),
@@ -127,12 +125,12 @@ class Product:
 
     def __init__(
         self,
-        base: Array,
-        target: Array,
-        code: Index,
-        system: Index,
+        base: Floats,
+        target: Floats,
+        code: Ints,
+        system: Ints,
         shape: tuple[int, int],
-        free: NDArray[np.bool_],
+        free: Flags,
         log: bool,
     ) -> None:
         self.base, self.target, self.code, self.system, self.shape = base, target, code, system, shape
@@ -148,11 +146,11 @@ class Product:
         )
         self.size = count * sum(shape)
 
-    def split(self, theta: Array) -> tuple[Array, Array]:
+    def split(self, theta: Floats) -> tuple[Floats, Floats]:
         table = theta.reshape(-1, self.base.shape[1])
         return table[: self.shape[0]], table[self.shape[0] :]
 
-    def residual(self, theta: Array) -> Array:
+    def residual(self, theta: Floats) -> Floats:
         w, v = self.split(theta)
         fit = np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])
         if not self.log:
@@ -160,7 +158,7 @@ class Product:
         with np.errstate(all="ignore"):
             return np.where(fit > 0, np.log(self.target) - np.log(fit), np.inf)
 
-    def slopes(self, theta: Array) -> Array:
+    def slopes(self, theta: Floats) -> Floats:
         """(rows, 2 I): derivatives of the fit by the parameters that a row touches."""
         w, v = self.split(theta)
         slopes = np.concatenate([self.base * v[self.system], self.base * w[self.code]], axis=1)
@@ -168,7 +166,7 @@ class Product:
             slopes /= np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])[:, None]
         return slopes
 
-    def normal(self, theta: Array, residual: Array) -> tuple[Array, Array]:
+    def normal(self, theta: Floats, residual: Floats) -> tuple[Floats, Floats]:
         """Gradient (up to sign) and J'J of the free parameters."""
         slopes = self.slopes(theta)
         gradient = sums(self.touched.ravel(), (slopes * residual[:, None]).ravel(), self.size)
@@ -178,12 +176,12 @@ class Product:
         square = square.reshape(self.size, self.size)
         return gradient[self.free], square[np.ix_(self.free, self.free)]
 
-    def jacobian(self, theta: Array) -> Array:
+    def jacobian(self, theta: Floats) -> Floats:
         dense = np.zeros((len(self.target), self.size))
         np.put_along_axis(dense, self.touched, self.slopes(theta), axis=1)
         return dense[:, self.free]
 
-    def polish(self, theta: Array, total: float, positive: bool) -> tuple[Array, float, bool]:
+    def polish(self, theta: Floats, total: float, positive: bool) -> tuple[Floats, float, bool]:
         """Levenberg-Marquardt; parameters, sum of squares, and whether the gradient vanished.
 
         `positive`: steps end where a parameter would fall below zero. One at zero is held there for as long
@@ -228,8 +226,8 @@ class Product:
 
 
 def alternate(
-    cells: FactorCells, shape: tuple[int, int], v: Array, total: float, positive: bool
-) -> tuple[Array, Array]:
+    cells: FactorCells, shape: tuple[int, int], v: Floats, total: float, positive: bool
+) -> tuple[Floats, Floats]:
     """Alternating least squares from speeds v (systems, I): w for fixed v, v for fixed w, again."""
     count = v.shape[1]
     square = np.zeros((*shape, count, count))
@@ -254,7 +252,7 @@ def alternate(
     return w, v
 
 
-def _solve(square: Array, mixed: Array) -> Array:
+def _solve(square: Floats, mixed: Floats) -> Floats:
     """Symmetric systems (K, I, I); where one is singular, the shortest solution."""
     scale = np.sqrt(np.maximum(np.diagonal(square, axis1=1, axis2=2), 1e-300))
     scaled = square / (scale[:, :, None] * scale[:, None, :])
@@ -267,7 +265,7 @@ def _solve(square: Array, mixed: Array) -> Array:
     return (vectors @ (along[:, 0, :] * inverse)[:, :, None])[:, :, 0] / scale
 
 
-def _solve_positive(square: Array, mixed: Array) -> Array:
+def _solve_positive(square: Floats, mixed: Floats) -> Floats:
     """The same with no value below zero: the best of all choices of values that are zero."""
     count = mixed.shape[1]
     best, gain = np.zeros_like(mixed), np.zeros(len(mixed))
@@ -283,7 +281,7 @@ def _solve_positive(square: Array, mixed: Array) -> Array:
     return best
 
 
-def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random: int) -> list[Array]:
+def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random: int) -> list[Floats]:
     """Speeds (as 1/r) to start from: all 1; the best rank-one fit of the individual deltas; random ones."""
     speeds = [np.ones((shape[1], count))]
     sound = cells.fitted_alone
@@ -307,7 +305,7 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
 
 def references(
     data: Measurements, cells: FactorCells, reference: str | None, functions: list[str]
-) -> tuple[Array, list[str]]:
+) -> tuple[Floats, list[str]]:
     """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
     part of the table; parameters that no measurement touches are fixed at 0.
 
@@ -343,14 +341,14 @@ def references(
     return fixed.ravel(), warnings
 
 
-def parts_of(cells: FactorCells, shape: tuple[int, int], function: int) -> Index:
+def parts_of(cells: FactorCells, shape: tuple[int, int], function: int) -> Ints:
     """(codes + systems,) which connected part of the table each belongs to, by the cells that hold anything
     of a function; a code or system by itself is a part of its own."""
     touched = np.linalg.norm(cells.triangle[:, :, function], axis=1) > 0
     return _parts(cells.code[touched], cells.system[touched] + shape[0], sum(shape))
 
 
-def _parts(a: Index, b: Index, nodes: int) -> Index:
+def _parts(a: Ints, b: Ints, nodes: int) -> Ints:
     """Connected parts of a graph: the smallest node of each node's part."""
     label = np.arange(nodes)
     while True:
@@ -364,8 +362,8 @@ def _parts(a: Index, b: Index, nodes: int) -> Index:
 
 
 def normalised(
-    theta: Array, fixed: Array, shape: tuple[int, int], count: int, cells: FactorCells
-) -> tuple[Array, bool]:
+    theta: Floats, fixed: Floats, shape: tuple[int, int], count: int, cells: FactorCells
+) -> tuple[Floats, bool]:
     """The same products with the references at 1, function by function and part by part."""
     split = shape[0]
     table, wanted = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
@@ -386,7 +384,7 @@ def normalised(
     return table.ravel(), bool(np.isfinite(table).all())
 
 
-def inverse_of(product: Product, theta: Array) -> tuple[float, Array, Array]:
+def inverse_of(product: Product, theta: Floats) -> tuple[float, Floats, Floats]:
     """Condition of the column-scaled Jacobian, its weakest direction, and the inverse of J'J."""
     square = product.normal(theta, np.zeros(len(product.target)))[1]
     scale = np.sqrt(np.maximum(np.diag(square), 1e-300))

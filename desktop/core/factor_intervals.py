@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.characteristic import characteristic
-from desktop.core.factor_fit import Array, Index, sums
+from desktop.core.factor_fit import sums
 from desktop.core.factor_model import ModelFit, exact, fit_individual, fit_joint
 from desktop.core.factor_response import respond
 
@@ -36,7 +36,7 @@ HEAVIEST = 2.2
 AT_ONCE = 0.4
 
 
-def quantile(df: float | Array, confidence: float = CONFIDENCE) -> float | Array:
+def quantile(df: float | Floats, confidence: float = CONFIDENCE) -> float | Floats:
     """Two-sided quantile of Student's t; NaN without degrees of freedom."""
     from scipy.special import stdtrit
 
@@ -112,12 +112,12 @@ VERDICTS = (
 )
 
 
-def suspects(fit: ModelFit) -> Index:
+def suspects(fit: ModelFit) -> Ints:
     """Rows worth a look: their residual is too large for so many rows of normal errors (Bonferroni)."""
     return _beyond_normal(fit, _scores(fit))
 
 
-def accused(fit: ModelFit) -> Index:
+def accused(fit: ModelFit) -> Ints:
     """Those `suspects` that are also beyond what errors with tails like those of the other rows reach: in
     `SUSPECT` of tables or less, whatever their tails."""
     score = _scores(fit)
@@ -127,12 +127,12 @@ def accused(fit: ModelFit) -> Index:
     )
 
 
-def _beyond_normal(fit: ModelFit, score: Array) -> Index:
+def _beyond_normal(fit: ModelFit, score: Floats) -> Ints:
     with np.errstate(invalid="ignore"):
         return np.flatnonzero(score > quantile(1e9, 1.0 - SUSPECT / max(fit.n, 1)))
 
 
-def _scores(fit: ModelFit) -> Array:
+def _scores(fit: ModelFit) -> Floats:
     """(N,) externally studentized residuals as a normal distribution has them; NaN where not known.
 
     Of individual fits the spread is that of the cell's other rows. For its worst row it is drawn to that of
@@ -164,7 +164,7 @@ def _scores(fit: ModelFit) -> Array:
         return np.where(df >= 1, -ndtri(tail), np.nan)
 
 
-def _relative(fit: ModelFit) -> Array:
+def _relative(fit: ModelFit) -> Floats:
     """(N,) by what a residual of logarithms becomes the smaller of it and the relative error."""
     if fit.response.kind != "log":
         return np.ones(len(fit.data))
@@ -172,7 +172,7 @@ def _relative(fit: ModelFit) -> Array:
         return np.where(fit.residual < 0, -np.expm1(fit.residual) / -fit.residual, 1.0)
 
 
-def tail_limit(size: Array, beyond: int) -> float:
+def tail_limit(size: Floats, beyond: int) -> float:
     """What the largest of sizes (n,) of errors passes in `SUSPECT` of samples with such tails.
 
     Errors are Student's t of any scale and degrees of freedom (`HEAVIEST` to normal, evenly in the inverse),
@@ -206,7 +206,7 @@ def tail_limit(size: Array, beyond: int) -> float:
 # --- what is left out, in closed form ---
 
 
-def _slopes(fit: ModelFit, code: Index, system: Index, base: Array, value: Array) -> Array:
+def _slopes(fit: ModelFit, code: Ints, system: Ints, base: Floats, value: Floats) -> Floats:
     """(K, P): derivatives of the fit (or its logarithm) by the parameters that a row touches: its cell's
     deltas, or its code's works and the inverse speeds of its system."""
     if fit.kind == "joint":
@@ -215,10 +215,10 @@ def _slopes(fit: ModelFit, code: Index, system: Index, base: Array, value: Array
         return base / value[:, None] if fit.response.kind == "log" else base
 
 
-def _units(fit: ModelFit, code: Index, system: Index) -> Array:
+def _units(fit: ModelFit, code: Ints, system: Ints) -> Floats:
     """(K, P, P): covariance of the same parameters over the variance of a row; NaN where not determined."""
     cells, number = np.unique(np.stack([code, system], axis=1), axis=0, return_inverse=True)
-    units: list[Array] = []
+    units: list[Floats] = []
     for c, s in cells.tolist():
         if fit.kind == "joint":
             turn = np.concatenate([np.ones(len(fit.functions)), -1.0 / fit.speed[:, s] ** 2])
@@ -236,7 +236,7 @@ def _units(fit: ModelFit, code: Index, system: Index) -> Array:
     return np.array(units)[number.ravel()]
 
 
-def _base(fit: ModelFit, rows: Index) -> Array:
+def _base(fit: ModelFit, rows: Ints) -> Floats:
     """(K, functions): what the deltas of measurements are multiplied with."""
     functions = [characteristic(f) for f in fit.functions]
     size = None if fit.data.size is None else fit.data.size[rows]
@@ -250,14 +250,14 @@ class _Left:
     units of residuals; spread (K,): variance of the prediction over that of a row; gone (G,): what of the
     cell's sum of squares goes with the group."""
 
-    row: Index
-    group: Index
-    error: Array
-    spread: Array
-    gone: Array
+    row: Ints
+    group: Ints
+    error: Floats
+    spread: Floats
+    gone: Floats
 
 
-def _leave_out(fit: ModelFit, group: Index) -> _Left:
+def _leave_out(fit: ModelFit, group: Ints) -> _Left:
     """`group` (N,): -1 for rows that stay. Groups that the others do not determine are not predicted."""
     row = np.flatnonzero((group >= 0) & fit.used)
     _, first, number = np.unique(group[row], return_index=True, return_inverse=True)
@@ -271,7 +271,7 @@ def _leave_out(fit: ModelFit, group: Index) -> _Left:
     mixed = np.zeros(square.shape[:2])
     np.add.at(mixed, number, steep * e[:, None])
     product = unit @ square
-    sound: NDArray[np.bool_] = np.asarray(np.isfinite(product).all((1, 2)))
+    sound: Flags = np.asarray(np.isfinite(product).all((1, 2)))
     sound[sound] = np.linalg.eigvals(product[sound]).real.max(1) < 1 - 1e-6
     without = np.zeros_like(product)
     without[sound] = np.linalg.solve(np.eye(product.shape[1]) - product[sound], unit[sound])
@@ -308,9 +308,9 @@ class Widths:
     factor e beyond the reach, found from the largest p of `ends` cells; times of the quantile `far_times`.
     """
 
-    spread: Array
-    df: Array
-    reach: Array
+    spread: Floats
+    df: Floats
+    reach: Floats
     form: FTest | None = None
     lack: float = 1.0
     lack_df: float = np.inf
@@ -384,7 +384,7 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
     above = (last - np.arange(len(levels)))[level]
     deep = (last + 1 - np.searchsorted(levels[:, 0], levels[:, 0], "left"))[level]
     needed = count + (fit.kind == "individual")
-    errors: list[Array] = []
+    errors: list[Floats] = []
     ends = 0
     for gone in (1, 2):
         chosen = (cell >= 0) & (above < gone) & (deep >= needed + gone)
@@ -412,7 +412,7 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
     return rise, conformal(score, np.ones(score.size), ends), ends
 
 
-def _without_all(fit: ModelFit, chosen: NDArray[np.bool_]) -> tuple[Index, Array, Array]:
+def _without_all(fit: ModelFit, chosen: Flags) -> tuple[Ints, Floats, Floats]:
     """Rows that a joint fit without all of them predicts: which, their squared errors over their variances,
     and degrees of freedom."""
     data, none = fit.data, np.empty(0)
@@ -433,8 +433,8 @@ def _without_all(fit: ModelFit, chosen: NDArray[np.bool_]) -> tuple[Index, Array
 
 
 def _without(
-    fit: ModelFit, chosen: NDArray[np.bool_], cell: Index, common: tuple[float, float]
-) -> tuple[Index, Array, Array]:
+    fit: ModelFit, chosen: Flags, cell: Ints, common: tuple[float, float]
+) -> tuple[Ints, Floats, Floats]:
     """The same of cells fitted alone, each without its own rows."""
     count = len(fit.functions)
     left = _leave_out(fit, np.where(chosen, cell, -1))
@@ -448,7 +448,7 @@ def _without(
         return left.row, left.error**2 / (s2[left.group] * (1.0 + left.spread)), df[left.group]
 
 
-def conformal(score: Array, weight: Array, count: int) -> float:
+def conformal(score: Floats, weight: Floats, count: int) -> float:
     """What a further one of `count` exchangeable groups stays below as often as is stated, at least 1; the
     largest score where they are too few to say."""
     order = np.argsort(score)
@@ -457,7 +457,7 @@ def conformal(score: Array, weight: Array, count: int) -> float:
     return max(1.0, float(score[order][min(at, score.size - 1)]))
 
 
-def _moderated(fit: ModelFit) -> tuple[Array, Array, tuple[float, float]]:
+def _moderated(fit: ModelFit) -> tuple[Floats, Floats, tuple[float, float]]:
     """Spread and degrees of freedom (codes, systems) of cells fitted alone, each drawn to that of all as far
     as they agree: what is common (degrees of freedom, variance) counts as further measurements."""
     shape = fit.points.shape
@@ -471,7 +471,7 @@ def _moderated(fit: ModelFit) -> tuple[Array, Array, tuple[float, float]]:
     return np.where(there, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
 
 
-def _cells(fit: ModelFit) -> tuple[Array, Array]:
+def _cells(fit: ModelFit) -> tuple[Floats, Floats]:
     """Sum of squares and degrees of freedom (codes x systems,) of cells fitted alone; 0 without any."""
     cell = (fit.data.code * fit.points.shape[1] + fit.data.system)[fit.used]
     spare = np.maximum(fit.points.ravel() - len(fit.functions), 0).astype(np.float64)
@@ -479,14 +479,14 @@ def _cells(fit: ModelFit) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=1)
-def _grid() -> tuple[Array, Array]:
+def _grid() -> tuple[Floats, Floats]:
     from scipy.special import polygamma
 
     grid = np.geomspace(0.05, 5e5, 4000)
     return grid, -polygamma(1, grid)
 
 
-def _common(squares: Array, spare: Array) -> tuple[float, float]:
+def _common(squares: Floats, spare: Floats) -> tuple[float, float]:
     """What the variances of cells have in common: as how many further degrees of freedom of each it counts,
     and how large it is."""
     from scipy.special import polygamma, psi
@@ -504,14 +504,14 @@ def _common(squares: Array, spare: Array) -> tuple[float, float]:
     return common, float(np.exp(e.mean() + psi(common / 2.0) - np.log(common / 2.0)))
 
 
-def _mixed(own: Array, spare: Array, common: float, centre: float) -> tuple[Array, Array]:
+def _mixed(own: Floats, spare: Floats, common: float, centre: float) -> tuple[Floats, Floats]:
     """Variances with `spare` degrees of freedom joined with one of `common`."""
     df = spare + common
     with np.errstate(divide="ignore", invalid="ignore"):
         return (spare * own + common * centre) / df, df
 
 
-def _reaches(fit: ModelFit) -> tuple[Array, Array]:
+def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
     """Least and largest p (2, codes, systems) of every cell, and of what its code and its system both have
     in other cells."""
     shape, used = fit.points.shape, fit.used
@@ -520,7 +520,7 @@ def _reaches(fit: ModelFit) -> tuple[Array, Array]:
     np.minimum.at(low, at, fit.data.p[used])
     np.maximum.at(high, at, fit.data.p[used])
 
-    def others(values: Array, best: Callable[..., Array], far: float) -> Array:
+    def others(values: Floats, best: Callable[..., Floats], far: float) -> Floats:
         """Of the other cells of a row."""
         ordered = np.sort(np.concatenate([values, np.full((len(values), 1), far)], axis=1), axis=1)
         ordered = ordered if best is np.minimum else ordered[:, ::-1]
@@ -533,7 +533,7 @@ def _reaches(fit: ModelFit) -> tuple[Array, Array]:
     return np.stack([low, high]), np.stack(around)
 
 
-def _distance(reach: Array, code: Index | int, system: Index | int, p: Array) -> Array:
+def _distance(reach: Floats, code: Ints | int, system: Ints | int, p: Floats) -> Floats:
     """How many factors e p is beyond the reach (2, codes, systems), 0 inside or where there is none."""
     low, high = reach[:, code, system]
     with np.errstate(all="ignore"):
@@ -544,7 +544,7 @@ def _distance(reach: Array, code: Index | int, system: Index | int, p: Array) ->
 # --- intervals ---
 
 
-def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Array, Array]:
+def interval(fit: ModelFit, code: int, system: int, p: Floats) -> tuple[Floats, Floats, Floats]:
     """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %; NaN where
     nothing can be said."""
     p = np.asarray(p, np.float64)
@@ -598,8 +598,8 @@ FARTHEST = 10.0
 
 
 def curve_variance(
-    fit: ModelFit, parts: list[tuple[int, int, Array]], p: Array, *, own: bool = False
-) -> Array:
+    fit: ModelFit, parts: list[tuple[int, int, Floats]], p: Floats, *, own: bool = False
+) -> Floats:
     """Variance (K,) of what has the derivatives (K, functions) by the deltas of some cells.
 
     `own`: the derivatives are those of logarithms of curves times a weight, for which a cell's own curve may
@@ -640,7 +640,7 @@ def place_df(fit: ModelFit) -> float:
 
 
 def places(
-    fit: ModelFit, measure: Callable[[Array], tuple[Array, Array]], grid: Array
+    fit: ModelFit, measure: Callable[[Floats], tuple[Floats, Floats]], grid: Floats
 ) -> tuple[PInterval, ...]:
     """Where a measure (value and variance at p) is zero, with all p around at which it may be."""
     with np.errstate(all="ignore"):

@@ -17,13 +17,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.characteristic import Characteristic, characteristic
 from desktop.core.factor_fit import (
-    Array,
     FactorCells,
-    Index,
     Measurements,
     Product,
     alternate,
@@ -64,11 +62,11 @@ class ModelFit:
     functions: tuple[str, ...]
     response: FactorResponse
     data: Measurements
-    used: NDArray[np.bool_]
-    fitted: Array
-    residual: Array
-    delta: Array
-    delta_se: Array
+    used: Flags
+    fitted: Floats
+    residual: Floats
+    delta: Floats
+    delta_se: Floats
     n: int
     npar: int
     sse: float
@@ -76,25 +74,25 @@ class ModelFit:
     r2_centred: float
     mean_relative_error: float
     max_relative_error: float
-    leverage: Array
-    studentized: Array
+    leverage: Floats
+    studentized: Floats
     status: str = "converged"
     warnings: tuple[str, ...] = ()
-    speed: Array = field(default_factory=lambda: np.empty((0, 0)))
-    speed_se: Array = field(default_factory=lambda: np.empty((0, 0)))
-    work: Array = field(default_factory=lambda: np.empty((0, 0)))
-    work_se: Array = field(default_factory=lambda: np.empty((0, 0)))
+    speed: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    speed_se: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    work: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    work_se: Floats = field(default_factory=lambda: np.empty((0, 0)))
     parameters: tuple[tuple[str, int, int], ...] = ()
     #: joint: the covariance; individual: (cells, I, I), of each cell, as cells do not depend on each other
-    spread: Array = field(default_factory=lambda: np.empty((0, 0)))
+    spread: Floats = field(default_factory=lambda: np.empty((0, 0)))
     condition: float = 1.0
     starts: int = 1
     starts_agreeing: int = 1
     reference: str = ""
     #: joint: (I, codes + systems), which connected part of the table each belongs to
-    parts: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    parts: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))
     #: (codes, systems): points of each cell that took part
-    points: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    points: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def to_frame(self) -> DataFrame:
         """``TABLES["factor model"]``, one row a parameter, as `parameters` orders them."""
@@ -154,7 +152,7 @@ class ModelFit:
         return self.n * np.log(self.sse / self.n) + 2 * k + 2 * k * (k + 1) / (self.n - k - 1)
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """Of all free parameters, (npar, npar); of many cells by themselves that is large and mostly zero."""
         if self.kind == "joint":
             return self.spread
@@ -163,7 +161,7 @@ class ModelFit:
         whole[np.arange(cells), :, np.arange(cells), :] = self.spread
         return whole.reshape(cells * count, cells * count)
 
-    def correlation(self) -> Array:
+    def correlation(self) -> Floats:
         """Of the free parameters."""
         sd = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -183,7 +181,7 @@ class ModelFit:
         variance = float(gradient @ self.covariance @ gradient)
         return float(values[a] / values[b]), float(np.sqrt(max(variance, 0.0)))
 
-    def predict(self, code: int, system: int, p: Array) -> tuple[Array, Array, Array]:
+    def predict(self, code: int, system: int, p: Floats) -> tuple[Floats, Floats, Floats]:
         """Response at p (K,) of a cell, its standard error, and that of a new measurement; (K,) each.
 
         For ``log`` the errors are those of the logarithm. NaN where the model says nothing of the cell.
@@ -200,13 +198,13 @@ class ModelFit:
         se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
         return value, se, np.sqrt(se * se + s2)
 
-    def base(self, code: int, system: int, p: Array) -> Array:
+    def base(self, code: int, system: int, p: Floats) -> Floats:
         """(K, functions): what the deltas of a cell are multiplied with at p (K,)."""
         scale = np.ones_like(p) if self.response.kind == "t" else p
         size = self.data.size_at(code, system, p)
         return scale[:, None] * np.stack([characteristic(f).u(p, size) for f in self.functions], axis=1)
 
-    def seconds(self, code: int, system: int, p: Array) -> Array:
+    def seconds(self, code: int, system: int, p: Floats) -> Floats:
         """Predicted run time (s) at p (K,); t' itself where the table held nothing else."""
         p = np.asarray(p, np.float64)
         value = self.predict(code, system, p)[0]
@@ -214,14 +212,14 @@ class ModelFit:
             return value
         return value / (p * self.response.factor[code, system])
 
-    def _gradient(self, code: int, system: int, g: Array) -> Array:
+    def _gradient(self, code: int, system: int, g: Floats) -> Floats:
         if self.kind == "individual":
             return g
         w, v = self.work[:, code], 1.0 / self.speed[:, system]
         # by work and by speed; parameters that are fixed have no column in the covariance
         return np.concatenate([g * v, -g * w * v * v], axis=1)
 
-    def cell_covariance(self, code: int, system: int) -> Array:
+    def cell_covariance(self, code: int, system: int) -> Floats:
         """Of the deltas of a cell (I, I), or of its code's works and its system's speeds (2 I, 2 I); zero
         where they are fixed or not fitted."""
         count = len(self.functions)
@@ -272,7 +270,7 @@ def fit_individual(
     if not sound.any():
         raise ValueError(f"no cell has points at {count} or more different p, which {count} functions need")
     safe = np.where(sound[:, None, None], cells.triangle, np.eye(count))
-    values: Array = np.asarray(np.linalg.solve(safe, cells.target[:, :, None])[:, :, 0], np.float64)
+    values: Floats = np.asarray(np.linalg.solve(safe, cells.target[:, :, None])[:, :, 0], np.float64)
     if log:
         values = _relative_to_log(data, columns, answer.y, cells, values, sound)
     used = sound[cells.number]
@@ -429,17 +427,17 @@ def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],
     answer: FactorResponse,
-    columns: Array,
+    columns: Floats,
     cells: FactorCells,
     product: Product,
-    theta: Array,
+    theta: Floats,
     settled: bool,
     warnings: list[str],
     *,
     outcomes_count: int,
     agreeing: int,
     reference: str | None,
-    fixed: Array,
+    fixed: Floats,
     positive: bool,
 ) -> ModelFit:
     count, shape = len(functions), (len(data.codes), len(data.systems))
@@ -517,7 +515,7 @@ def _joint_result(
     return fit
 
 
-def _product_errors(fit: ModelFit, free: Index, size: int) -> Array:
+def _product_errors(fit: ModelFit, free: Ints, size: int) -> Floats:
     """Standard errors of w/r, (functions, codes, systems)."""
     count, codes, systems = fit.delta.shape
     whole = np.zeros((size, size))
@@ -548,8 +546,8 @@ def _named(parameter: tuple[str, int, int], data: Measurements, functions: tuple
 
 
 def _leverage(
-    product: Product, data: Measurements, columns: Array, theta: Array, unit: Array, free: Index, log: bool
-) -> Array:
+    product: Product, data: Measurements, columns: Floats, theta: Floats, unit: Floats, free: Ints, log: bool
+) -> Floats:
     """Diagonal of the hat matrix for the measurements themselves."""
     whole = Product(columns, np.ones(len(data)), data.code, data.system, product.shape, product.free, log)
     place = np.full(product.size, -1)
@@ -563,12 +561,12 @@ def _leverage(
 
 def _rows(
     answer: FactorResponse,
-    used: NDArray[np.bool_],
-    fitted: Array,
-    residual: Array,
-    leverage: Array,
-    squares: Array | float,
-    df: Index | int,
+    used: Flags,
+    fitted: Floats,
+    residual: Floats,
+    leverage: Floats,
+    squares: Floats | float,
+    df: Ints | int,
 ) -> dict[str, Any]:
     """What a fit makes of its rows, by the names of its fields. `squares`, `df`: of all rows that a row is
     fitted with."""
@@ -597,13 +595,13 @@ def _rows(
     }
 
 
-def _points(cells: FactorCells, shape: tuple[int, int], fitted: NDArray[np.bool_]) -> Index:
+def _points(cells: FactorCells, shape: tuple[int, int], fitted: Flags) -> Ints:
     points = np.zeros(shape, np.int64)
     points[cells.code[fitted], cells.system[fitted]] = cells.points[fitted]
     return points
 
 
-def _left_out(data: Measurements, cells: FactorCells, sound: NDArray[np.bool_], count: int) -> list[str]:
+def _left_out(data: Measurements, cells: FactorCells, sound: Flags, count: int) -> list[str]:
     if sound.all():
         return []
     names = [
@@ -617,8 +615,8 @@ def _left_out(data: Measurements, cells: FactorCells, sound: NDArray[np.bool_], 
 def _remarks(
     data: Measurements,
     functions: tuple[Characteristic, ...],
-    speed: Array,
-    work: Array,
+    speed: Floats,
+    work: Floats,
     bounded: bool,
     agreeing: int,
     starts: int,
@@ -638,12 +636,12 @@ def _remarks(
 
 
 def _relative_to_log(
-    data: Measurements, columns: Array, y: Array, cells: FactorCells, values: Array, sound: NDArray[np.bool_]
-) -> Array:
+    data: Measurements, columns: Floats, y: Floats, cells: FactorCells, values: Floats, sound: Flags
+) -> Floats:
     """From relative least squares to least squares of logarithms, cell by cell, by Gauss-Newton steps that
     are halved until they help."""
 
-    def errors(values: Array) -> tuple[Array, Array]:
+    def errors(values: Floats) -> tuple[Floats, Floats]:
         fit = np.einsum("ki,ki->k", columns, values[cells.number])
         with np.errstate(all="ignore"):
             e = np.where(fit > 0, np.log(y / fit), np.inf)

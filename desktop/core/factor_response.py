@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from desktop.core.arrays import Floats
 from desktop.core.characteristic import Characteristic
-from desktop.core.factor_fit import Array, Measurements
+from desktop.core.factor_fit import Measurements
 
 #: ``t'``: equation 11, about the same weight for every point; ``t``: seconds as measured, the longest runs
 #: decide; ``log``: relative errors, the residual is the logarithm of measured over fitted.
@@ -23,12 +24,12 @@ class FactorResponse:
     """
 
     kind: str
-    y: Array
-    scale: Array
-    factor: Array
+    y: Floats
+    scale: Floats
+    factor: Floats
     note: str = ""
 
-    def columns(self, functions: Sequence[Characteristic], p: Array, size: Array | None = None) -> Array:
+    def columns(self, functions: Sequence[Characteristic], p: Floats, size: Floats | None = None) -> Floats:
         """(N, functions) at p (N,) and problem sizes (N,)."""
         return self.scale[:, None] * np.stack([f.u(p, size) for f in functions], axis=1)
 
@@ -66,5 +67,5 @@ def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     return FactorResponse(kind, raw / work[data.code], data.p, factor, "; ".join(notes))
 
 
-def _median(values: Array) -> float:
+def _median(values: Floats) -> float:
     return float(np.median(values)) if values.size else 1.0

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.clock_kernels import common, local
 from desktop.core.jit import arithmetic, kernel
 from desktop.core.open_regions import CODES
@@ -39,7 +40,7 @@ COLOURS, OTHER_REGION = 12, 13
 NO_REGION_NAME = "(no region)"
 
 
-def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
+def region_classes(names: list[str], weights: Floats) -> NDArray[np.uint8]:
     """(regions + 1,) the colour of every region, none first; `weights` likewise.
 
     The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
@@ -56,7 +57,7 @@ def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np
 
 
 def region_shares(
-    names: Sequence[str], colours: NDArray[np.uint8], weights: NDArray[np.float64]
+    names: Sequence[str], colours: NDArray[np.uint8], weights: Floats
 ) -> list[tuple[int, str, int]]:
     """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
     as `region_classes` has them. `weights`: of each region, none first."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.jit import kernel
 from desktop.core.machine import (
     ALL_TO_ONE,
@@ -25,8 +26,6 @@ from desktop.core.machine import (
     Schedule,
     replay,
 )
-
-Ints = NDArray[np.int64]
 
 __all__ = ["ALL_TO_ONE", "N_TO_N", "ONE_TO_ALL", "PREFIX", "RECEIVE", "SEND", "STUCK", "ideal_duration"]
 

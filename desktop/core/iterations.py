@@ -19,12 +19,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, kernel, place_in
 from desktop.core.quantity import PROCESSORS, CurveQuantity
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Repeats that make a loop at least.
 LEAST = 4
@@ -94,8 +92,8 @@ class Repeat:
     """
 
     bounds: Floats
-    usual: NDArray[np.bool_]
-    more: NDArray[np.bool_] | None = None
+    usual: Flags
+    more: Flags | None = None
     symbol: int = -1
     grouped: int = 1
     same: float = 0.0
@@ -135,7 +133,7 @@ class Repeat:
         return float(filled.mean())
 
     @cached_property
-    def excess(self) -> tuple[Floats, NDArray[np.bool_]]:
+    def excess(self) -> tuple[Floats, Flags]:
         """(k,) seconds that each lasts longer than its neighbours, and whether that is odd."""
         return _excess(self.durations)
 
@@ -216,7 +214,7 @@ def _running_median(values: Floats, half: int = 4) -> Floats:
     return out
 
 
-def _excess(durations: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def _excess(durations: Floats) -> tuple[Floats, Flags]:
     """How much longer than their neighbours (s), and which by a part and by far more than they usually do."""
     expected = _running_median(durations, 8)
     excess = durations - expected
@@ -361,7 +359,7 @@ def _believed(loop: Repeat, loosely: bool = False) -> bool:
 
 
 def in_events(
-    symbol: Ints, time: Floats, start: float, end: float, preferred: NDArray[np.bool_] | None = None
+    symbol: Ints, time: Floats, start: float, end: float, preferred: Flags | None = None
 ) -> list[Repeat]:
     """Loops in the events of one location, outermost (longest period) first.
 
@@ -721,7 +719,7 @@ def unfolded(loop: Repeat, breaks: Floats) -> Floats:
     return loop.bounds[:-1, None] + loop.durations[:, None] * (breaks / loop.period)
 
 
-def odd(loop: Repeat, structural: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+def odd(loop: Repeat, structural: Flags | None = None) -> list[tuple[int, float]]:
     """Iterations that last longer than their neighbours, the longest excess first: index, seconds too long.
 
     structural : (k,) those that an outer loop interrupts, which is no surprise.
@@ -733,6 +731,6 @@ def odd(loop: Repeat, structural: NDArray[np.bool_] | None = None) -> list[tuple
     return [(int(i), float(excess[i])) for i in rows[np.argsort(-excess[rows], kind="stable")]]
 
 
-def interrupted(inner: Repeat, outer: Repeat) -> NDArray[np.bool_]:
+def interrupted(inner: Repeat, outer: Repeat) -> Flags:
     """(k,) iterations of the inner loop in which one of the outer loop ends."""
     return np.histogram(outer.bounds, inner.bounds)[0] > 0

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import quantity
@@ -46,9 +45,9 @@ class Stretches:
 
     begin: Floats
     end: Floats
-    what: NDArray[np.int64]
-    where: NDArray[np.int64]
-    calls: NDArray[np.int64]
+    what: Ints
+    where: Ints
+    calls: Ints
     inside: Floats
     processors: int
 
@@ -116,7 +115,7 @@ class Landmarks:
 
     events: tuple[Landmark, ...]
     state: Floats
-    things: NDArray[np.int64]
+    things: Ints
     beating: tuple[tuple[float, float, int], ...]
     start_s: float
     end_s: float
@@ -165,7 +164,7 @@ def landmarks(
 def settled(
     rows: Stretches,
     span: float,
-    together: NDArray[np.int64] = _NONE,
+    together: Ints = _NONE,
 ) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
     """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
     processor; from when to when (s) most processors do such a thing, and how often. `together`: what all do
@@ -364,7 +363,7 @@ def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int],
     return [replace(e, drifting=True) if taken_over(e) else e for e in events]
 
 
-def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, NDArray[np.int64]]:
+def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, Ints]:
     """Share of the processors in each thing over time, (things, bins), and the things' numbers."""
     things, which = np.unique(rows.what, return_inverse=True)
     width = (end_s - start_s) / bins

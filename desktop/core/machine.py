@@ -28,11 +28,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.progress import Progress
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 #: Kinds of operations. Of those from `MARK` on: a place to be remembered, a receive that is posted before it
 #: completes, the completion of a send that does not block.
@@ -101,7 +99,7 @@ class Schedule(NamedTuple):
     key: NDArray[np.int32]
     gap: Floats
     extra: Floats
-    free: NDArray[np.bool_]
+    free: Flags
     begin: Floats
     rest: Floats
 

@@ -25,14 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 from desktop.core.phases import PhaseFit, parabolas
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What a phase costs that has no partner.
 GAP = 0.25

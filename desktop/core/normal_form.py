@@ -16,7 +16,8 @@ from itertools import combinations
 
 import numpy as np
 
-from desktop.core.factor_fit import Array, Measurements
+from desktop.core.arrays import Floats
+from desktop.core.factor_fit import Measurements
 from desktop.core.factor_intervals import AT_ONCE, CONFIDENCE, FARTHEST, conformal, quantile
 from desktop.progress import Progress
 
@@ -41,13 +42,13 @@ class NormalForm:
     code: int
     system: int
     terms: tuple[int, ...]
-    weights: Array
+    weights: Floats
     error: float
     points: int
     least: float
     largest: float
 
-    def value(self, p: Array) -> Array:
+    def value(self, p: Floats) -> Floats:
         """Time at p (K,)."""
         return _design(np.asarray(p, np.float64), self.terms) @ self.weights
 
@@ -74,7 +75,7 @@ class NormalForms:
     times: float
     ends: int
 
-    def interval(self, form: NormalForm, p: Array) -> tuple[Array, Array, Array]:
+    def interval(self, form: NormalForm, p: Floats) -> tuple[Floats, Floats, Floats]:
         """Time at p (K,), and between which values one new measurement lies with 95 %."""
         p = np.asarray(p, np.float64)
         value = form.value(p)
@@ -132,7 +133,7 @@ def search_forms(data: Measurements, progress: Progress | None = None) -> Normal
     return NormalForms(tuple(forms), spread, rise, conformal(score, np.ones(score.size), max(ends, 1)), ends)
 
 
-def _design(p: Array, terms: tuple[int, ...]) -> Array:
+def _design(p: Floats, terms: tuple[int, ...]) -> Floats:
     columns = [np.ones_like(p)]
     for k in terms:
         _, power, logs = _TERMS[k]
@@ -140,12 +141,12 @@ def _design(p: Array, terms: tuple[int, ...]) -> Array:
     return np.stack(columns, axis=1)
 
 
-def _form(code: int, system: int, p: Array, y: Array) -> NormalForm:
+def _form(code: int, system: int, p: Floats, y: Floats) -> NormalForm:
     """The best of no, one and two terms by cross-validation; as many as leave two points to spare."""
     grid = np.geomspace(p[0], FARTHEST * p[-1], 24)
     every = tuple(range(len(_TERMS)))
     at, ahead = _design(p, every), _design(grid, every)
-    best: tuple[float, tuple[int, ...], Array] | None = None
+    best: tuple[float, tuple[int, ...], Floats] | None = None
     for count in range(min(3, p.size - 2)):
         # the constant is column 0
         chosen = np.array([(0, *one) for one in combinations(range(1, len(_TERMS) + 1), count)], np.int64)

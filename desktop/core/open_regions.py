@@ -26,10 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.callpaths import FOLDED, FOLDS, NODES, child, place, plant
 from desktop.core.jit import arithmetic, inlined, kernel
-
-Ints = NDArray[np.int64]
 
 BASE, OUTSIDE = 5, 6
 CODES = 8
@@ -248,7 +247,7 @@ class OpenRegions:
         """Leaves without an enter, which were ignored."""
         return int(self.state[STRAY])
 
-    def count_open(self, regions: NDArray[np.int64]) -> int:
+    def count_open(self, regions: Ints) -> int:
         """How many of the open ones are of these regions."""
         return int(np.isin(self.open[0], regions).sum()) if regions.size else 0
 

@@ -40,12 +40,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats
 from desktop.core.characteristic import CHARACTERISTICS
 from desktop.core.factor_intervals import CONFIDENCE, FARTHEST
-
-Array = NDArray[np.float64]
 
 #: Fewest different p.
 FEWEST = 3
@@ -71,7 +69,7 @@ _FLOOR = 0.05
 _NAMES = tuple(one.text for one in CHARACTERISTICS)
 
 
-def columns(p: Array) -> Array:
+def columns(p: Floats) -> Floats:
     """(K, functions) of p (K,)."""
     return np.stack([one.u(p) for one in CHARACTERISTICS], axis=1)
 
@@ -83,7 +81,7 @@ def _sets() -> tuple[tuple[int, ...], ...]:
 
 
 @lru_cache(maxsize=256)
-def _random(seed: int) -> tuple[Array, Array]:
+def _random(seed: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng([19, seed])
     return rng.standard_normal((_TRIED, _MOST)), rng.random(DRAWS)
 
@@ -94,9 +92,9 @@ class Law:
     error of one run in parts of the time or, where `of_run` (draws,) is above zero, in parts of that part of
     the run; chances : sets of functions with their probability, the likeliest first."""
 
-    weights: Array
-    spread: Array
-    of_run: Array
+    weights: Floats
+    spread: Floats
+    of_run: Floats
     chances: tuple[tuple[tuple[str, ...], float], ...]
 
     @property
@@ -117,11 +115,11 @@ class Law:
             )
         ]  # fmt: skip
 
-    def on(self, speed: Array) -> Law:
+    def on(self, speed: Floats) -> Law:
         """On a system with `speed` (draws, functions)."""
         return replace(self, weights=self.weights / speed)
 
-    def times(self, p: Array) -> Array:
+    def times(self, p: Floats) -> Floats:
         """(draws, K) at p (K,), without noise."""
         return self.weights @ columns(np.asarray(p, np.float64)).T
 
@@ -130,12 +128,12 @@ class Law:
 class Band:
     """(K,) each: median, and between which values one new run lies with 95 %."""
 
-    value: Array
-    low: Array
-    high: Array
+    value: Floats
+    low: Floats
+    high: Floats
 
 
-def band(draws: Array) -> Band:
+def band(draws: Floats) -> Band:
     """Of draws (draws, K)."""
     low, value, high = np.quantile(draws, (_TAILS[0], 0.5, _TAILS[1]), axis=0)
     return Band(value, low, high)
@@ -148,21 +146,21 @@ class Weighed:
     (kinds x spreads, tried) of each : weights, and how probable they were before; size (functions,) : what
     weights are counted in; part : of the run, in the middle of the runs."""
 
-    score: Array
+    score: Floats
     sets: tuple[tuple[int, ...], ...]
-    drawn: tuple[Array, ...]
+    drawn: tuple[Floats, ...]
     good: tuple[Any, ...]
-    size: Array
+    size: Floats
     part: float
 
 
 def weigh(
-    p: Array,
-    time: Array,
-    scale: Array | None = None,
+    p: Floats,
+    time: Floats,
+    scale: Floats | None = None,
     seed: int = 0,
-    run: Array | None = None,
-    speed: Array | None = None,
+    run: Floats | None = None,
+    speed: Floats | None = None,
 ) -> Weighed:
     """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times; `run`
     (N,): times of the runs, to which errors may be in proportion; `speed` (N, functions): of the systems that
@@ -225,7 +223,7 @@ def weigh(
 
 
 @lru_cache(maxsize=8)
-def _beforehand(d: int) -> tuple[Array, Array]:
+def _beforehand(d: int) -> tuple[Floats, Floats]:
     """Sets of d functions (sets, d), and of each the logarithm of how probable it is beforehand, over what
     its shares' density is divided by."""
     every = np.array([own for own in _sets() if len(own) == d])
@@ -235,7 +233,7 @@ def _beforehand(d: int) -> tuple[Array, Array]:
     return every, before
 
 
-def _shares(weights: Array, parameter: Array) -> Array:
+def _shares(weights: Floats, parameter: Floats) -> Floats:
     """(sets, ...) prior density of weights (sets, ..., d) as shares, up to a constant; 0 where one is below
     zero. parameter (sets, d): of the Dirichlet distribution."""
     sound = (weights >= 0).all(axis=-1)
@@ -254,7 +252,7 @@ class _Drawing:
         self._weights, self._spread = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS)
         self._of_run, self._chance = np.zeros(DRAWS), np.zeros(len(_sets()))
 
-    def add(self, of: Weighed, others: Array | None = None, first: int = 0, last: int = DRAWS) -> None:
+    def add(self, of: Weighed, others: Floats | None = None, first: int = 0, last: int = DRAWS) -> None:
         """Draws `first` to `last`. `others` (kinds x spreads,): what other quantities of the same runs say of
         the spread."""
         score = of.score if others is None else of.score + others
@@ -281,7 +279,7 @@ class _Drawing:
         return Law(self._weights, self._spread, self._of_run, chances)
 
 
-def spreads_of(of: Weighed) -> Array:
+def spreads_of(of: Weighed) -> Floats:
     """(kinds x spreads,) logarithm of how likely the runs are by it."""
     top = of.score.max()
     with np.errstate(divide="ignore"):
@@ -290,7 +288,7 @@ def spreads_of(of: Weighed) -> Array:
 
 
 def learn(
-    p: Array, time: Array, scale: Array | None = None, seed: int = 0, speed: Array | None = None
+    p: Floats, time: Floats, scale: Floats | None = None, seed: int = 0, speed: Floats | None = None
 ) -> Law:
     """What runs at p (N,) that took `time` (N,) seconds say by themselves. `scale` (N,): what errors are
     relative to, else the times. `seed`: of the draws; quantities that are added need two. `speed` as of
@@ -324,10 +322,10 @@ class ScalingRuns:
 
     runs: tuple[str, ...]
     phases: tuple[str, ...]
-    p: Array
-    duration: Array
-    parts: Array | None = None
-    accounts: Array | None = None
+    p: Floats
+    duration: Floats
+    parts: Floats | None = None
+    accounts: Floats | None = None
     account_names: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
 
@@ -379,7 +377,7 @@ class PhaseModel:
         """The largest p that something is said of without a warning."""
         return FARTHEST * self.largest
 
-    def durations(self, p: Array, *, joint: bool = True, noise: bool = True) -> tuple[Array, Array]:
+    def durations(self, p: Floats, *, joint: bool = True, noise: bool = True) -> tuple[Floats, Floats]:
         """Draws of the phases (draws, K, P) and of the run (draws, P) at p (P,), in seconds. `joint`: moved
         so that phases add up to the run; else each by itself, and the run is the sum. `noise`: of a new run,
         not of the mean of many."""
@@ -417,7 +415,7 @@ class PhaseModel:
         return noisy, whole * np.maximum(error, 0.05)
 
     @cached_property
-    def _ahead(self) -> tuple[Array, Array, Array]:
+    def _ahead(self) -> tuple[Floats, Floats, Floats]:
         """p from the least to the farthest, with draws of phases and run there."""
         grid = np.geomspace(self.least, self.farthest, 97)
         return grid, *self.durations(grid, noise=False)
@@ -466,7 +464,7 @@ class PhaseModel:
         first = law.weights @ at
         return band((constant / np.maximum(first, 1e-300))[:, None])
 
-    def efficiencies(self, p: Array, phase: int | None = None) -> dict[str, Array]:
+    def efficiencies(self, p: Floats, phase: int | None = None) -> dict[str, Floats]:
         """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase, or of the run, from the sums of its
         phases; nothing where the parts are not known. NaN: of no computing. Scaling: work at the least p
         over work at p."""
@@ -486,7 +484,7 @@ class PhaseModel:
         every = _pop(computing, most, total, at, np.median(computing[:, -1] * self.least))
         return {name: values[:, :-1] for name, values in every.items()}
 
-    def _parts_at(self, phase: int, p: Array, total: Array, rng: np.random.Generator) -> Array:
+    def _parts_at(self, phase: int, p: Floats, total: Floats, rng: np.random.Generator) -> Floats:
         """(3, draws, P) parts of a phase, which add up to `total`."""
         parts = np.zeros((len(PARTS), DRAWS, p.size))
         for i, law in enumerate(self.parts[phase]):
@@ -501,7 +499,7 @@ class PhaseModel:
         parts *= (total / np.maximum(parts.sum(axis=0), np.maximum(1e-3 * total, 1e-300))) ** power
         return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
 
-    def measured_efficiencies(self, phase: int | None = None) -> dict[str, Array]:
+    def measured_efficiencies(self, phase: int | None = None) -> dict[str, Floats]:
         """(R,) of the runs themselves; the least p is what computation scaling refers to."""
         parts = self.data.parts
         if parts is None:
@@ -510,7 +508,7 @@ class PhaseModel:
         first = float(np.mean((own[:, 0] * self.data.p)[self.data.p == self.least]))
         return _pop(own[:, 0], own[:, :2].sum(axis=1), own.sum(axis=1), self.data.p, first)
 
-    def account_parts(self, phase: int, p: Array) -> Array:
+    def account_parts(self, phase: int, p: Floats) -> Floats:
         """(A, P): median seconds of a processor in each account, which add up to the phase."""
         p = np.asarray(p, np.float64)
         total = np.median(self.durations(p, noise=False)[0][:, phase], axis=0)
@@ -521,7 +519,7 @@ class PhaseModel:
         return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
 
 
-def _pop(computing: Array, most: Array, total: Array, p: Array, first: float) -> dict[str, Array]:
+def _pop(computing: Floats, most: Floats, total: Floats, p: Floats, first: float) -> dict[str, Floats]:
     """Of mean and largest computing time of a processor and the duration; `first`: the work to refer to."""
     with np.errstate(divide="ignore", invalid="ignore"):
         efficiencies = {
@@ -534,18 +532,18 @@ def _pop(computing: Array, most: Array, total: Array, p: Array, first: float) ->
     return efficiencies
 
 
-def _slope(p: Array, times: Array) -> Array:
+def _slope(p: Floats, times: Floats) -> Floats:
     """(draws, P) exponent of times (draws, P) over p."""
     return np.gradient(np.log(np.maximum(times, 1e-300)), np.log(p), axis=1)
 
 
-def _variance(draws: Array) -> Array:
+def _variance(draws: Floats) -> Floats:
     """(P,) of draws (draws, P), by quartiles, as a few draws may be far out."""
     low, high = np.quantile(draws, (0.25, 0.75), axis=0)
     return ((high - low) / 1.349) ** 2
 
 
-def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
+def _stretched(draws: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
     """Draws (draws, ...) whose median and `_TAILS` become those (...), in proportion in between."""
     first, centre, last = np.log(np.quantile(np.maximum(draws, 1e-300), (_TAILS[0], 0.5, _TAILS[1]), axis=0))
     low, middle, high = (np.log(np.maximum(one, 1e-300)) for one in (low, middle, high))
@@ -558,7 +556,7 @@ def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
     return np.asarray(np.exp(np.minimum(stretched + moved, 700.0)), np.float64)
 
 
-def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
+def _turn(grid: Floats, begun: Flags) -> Turn | None:
     """Where what is true (draws, P) begins for good."""
     # Counted from the far end: what begins and ends again has not begun.
     after = np.logical_and.accumulate(begun[:, ::-1], axis=1)[:, ::-1]
@@ -568,7 +566,7 @@ def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
     return None if np.isinf(low) else Turn(middle, low, high, float(np.isfinite(at).mean()))
 
 
-def model_phases(data: ScalingRuns, speed: Array | None = None) -> PhaseModel:
+def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
     """Laws of all phases, of the run, and of what phases are made of. `speed` (blocks, R, functions): of the
     systems that the runs were on; as many draws of each block. Parts and accounts have every `FEWER`th block.
 
@@ -588,14 +586,14 @@ def model_phases(data: ScalingRuns, speed: Array | None = None) -> PhaseModel:
         for k, one in enumerate(weighed):
             drawings[k].add(one, _ALIKE * (total - likely[k]) / max(count - 1, 1), ends[b], ends[b + 1])
 
-    def part(values: Array, of: Array, seed: int) -> Law | None:
+    def part(values: Floats, of: Floats, seed: int) -> Law | None:
         """Of a part of a phase; None where it is nothing."""
         if not (values > 1e-4 * of).any():
             return None
         some = None if speed is None else speed[::FEWER]
         return learn(p, np.maximum(values, 0.0), np.maximum(values, _FLOOR * of), seed, some)
 
-    def below(values: Array | None, first: int) -> tuple[tuple[Law | None, ...], ...]:
+    def below(values: Floats | None, first: int) -> tuple[tuple[Law | None, ...], ...]:
         if values is None:
             return ()
         width = values.shape[2]

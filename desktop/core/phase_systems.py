@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.characteristic import CHARACTERISTICS
 from desktop.core.factor_answers import choose
 from desktop.core.factor_fit import Measurements
@@ -40,8 +40,6 @@ from desktop.core.phase_model import (
     spreads_of,
     weigh,
 )
-
-Array = NDArray[np.float64]
 
 #: Speeds that are tried, and that are kept.
 _SPEEDS, _KEPT = 64, 32
@@ -63,7 +61,7 @@ class SystemsModel:
     models: tuple[PhaseModel | None, ...]
     joint: bool
     chance: float
-    speed: Array
+    speed: Floats
     problem: str = ""
 
     @property
@@ -76,7 +74,7 @@ class SystemsModel:
         """Systems of which something can be said."""
         return tuple((s, m) for s, m in zip(self.systems, self.models, strict=True) if m is not None)
 
-    def ratio(self, a: int, b: int, p: Array) -> Band | None:
+    def ratio(self, a: int, b: int, p: Floats) -> Band | None:
         """(P,) : time of the run on system a over that on b."""
         first, second = self.models[a], self.models[b]
         if first is None or second is None:
@@ -150,7 +148,7 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
     return SystemsModel(systems, on, True, chance, each)
 
 
-def _on(model: PhaseModel, speed: Array, below: Array, data: ScalingRuns) -> PhaseModel:
+def _on(model: PhaseModel, speed: Floats, below: Floats, data: ScalingRuns) -> PhaseModel:
     """What holds on one of the systems with `speed` (draws, functions), that of parts `below`; beside its own
     runs."""
     parts, accounts = (
@@ -161,7 +159,7 @@ def _on(model: PhaseModel, speed: Array, below: Array, data: ScalingRuns) -> Pha
     return PhaseModel(data, phases, model.run.on(speed), parts, accounts)
 
 
-def _factors(data: ScalingRuns, systems: tuple[str, ...], number: NDArray[np.int64]) -> ModelFit:
+def _factors(data: ScalingRuns, systems: tuple[str, ...], number: Ints) -> ModelFit:
     """The joint factor model of the phases."""
     count = len(data.phases)
     if count < 2:
@@ -173,7 +171,7 @@ def _factors(data: ScalingRuns, systems: tuple[str, ...], number: NDArray[np.int
     return choose(table, "joint", response="log", reference=systems[0], positive=True).fit
 
 
-def _around(fit: ModelFit) -> tuple[Array, Array, list[tuple[int, int]]]:
+def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
     """Logarithms of speeds of the factor model, their covariance, and which (system, function) they are."""
     texts = [one.text for one in CHARACTERISTICS]
     which, at, values = [], [], []
@@ -188,7 +186,7 @@ def _around(fit: ModelFit) -> tuple[Array, Array, list[tuple[int, int]]]:
     if len({s for s, _ in which}) < len(fit.data.systems) - 1:
         raise ValueError("the runs do not say how fast one system is beside another")
     known = np.array(values)
-    spread: Array = fit.covariance[np.ix_(at, at)] / np.outer(known, known)
+    spread: Floats = fit.covariance[np.ix_(at, at)] / np.outer(known, known)
     tails = (float(quantile(float(max(fit.df, 1)))) / 1.96) ** 2
     spread = 2.0 * tails * spread * max(1.0, (_LEAST / max(fit.s, 1e-12)) ** 2)
     precise = np.linalg.inv(spread + 1e-12 * np.eye(len(at))) + np.eye(len(at)) / _APART**2
@@ -199,11 +197,11 @@ def _around(fit: ModelFit) -> tuple[Array, Array, list[tuple[int, int]]]:
 def _speeds(
     data: ScalingRuns,
     own: list[ScalingRuns],
-    number: NDArray[np.int64],
-    value: Array,
-    spread: Array,
+    number: Ints,
+    value: Floats,
+    spread: Floats,
     which: list[tuple[int, int]],
-) -> tuple[Array, float]:
+) -> tuple[Floats, float]:
     """(kept, systems, functions): draws of speeds, all as probable; and how probable it is that all phases
     have them rather than laws of their own on each system, which of both is true being as likely before."""
     rng = np.random.default_rng([19, 4])
@@ -231,7 +229,7 @@ def _speeds(
     return speeds, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
 
 
-def _said(data: ScalingRuns, speed: Array) -> Array:
+def _said(data: ScalingRuns, speed: Floats) -> Floats:
     """(kinds x spreads,) logarithm of how likely all phases are by it."""
     whole = data.duration.sum(axis=1)
     every = [
@@ -241,10 +239,10 @@ def _said(data: ScalingRuns, speed: Array) -> Array:
     return np.asarray(np.sum(every, axis=0), np.float64)
 
 
-def _together(likely: Array | float) -> float:
+def _together(likely: Floats | float) -> float:
     """Logarithm of how likely it is by any of the spreads."""
     return float(np.logaddexp.reduce(np.asarray(likely)))
 
 
-def _likely(data: ScalingRuns, speed: Array) -> float:
+def _likely(data: ScalingRuns, speed: Floats) -> float:
     return _together(_said(data, speed))

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import bases, labels, partition
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.spaces import Basis, evaluate, kernels, with_basis
 from desktop.core.tree import MomentTree
@@ -111,7 +111,7 @@ class PhaseFit:
     lower: float
     upper: float
     equidistribution: float
-    tight: NDArray[np.bool_]
+    tight: Flags
     evaluations: int
     updates: int
     note: str

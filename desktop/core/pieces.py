@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.envelope import Columns, Envelope
 from desktop.core.spaces import evaluate, kernels
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
-def fitted(
-    fit: PhaseFit, phase: NDArray[np.int64], t: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def fitted(fit: PhaseFit, phase: Ints, t: Floats) -> tuple[Floats, Floats]:
     """Value (processors) and slope (processors per second) of `phase` at `t`, element by element.
 
     Evaluated in the phase's own orthogonal basis, so that deep zoom far from zero loses nothing.
@@ -30,15 +28,11 @@ def fitted(
     return value, slope * 2 / width
 
 
-def _at(
-    fit: PhaseFit, phase: NDArray[np.int64], u: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _at(fit: PhaseFit, phase: Ints, u: Floats) -> tuple[Floats, Floats]:
     return evaluate(fit.basis, fit.degree[phase], fit.duration[phase], fit.coefficients[phase], u)
 
 
-def _between(
-    fit: PhaseFit, phase: NDArray[np.int64], left: NDArray[np.float64], right: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _between(fit: PhaseFit, phase: Ints, left: Floats, right: Floats) -> Floats:
     """Least, greatest and mean value (3, n) of `phase` from time `left` to `right`, element by element; exact
     for polynomials, of other functions the bounds may be off by what they bend within the stretch."""
     a, b, width = fit.breaks[phase], fit.breaks[phase + 1], fit.duration[phase]
@@ -60,7 +54,7 @@ def _between(
     return out
 
 
-def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
+def visible(fit: PhaseFit, a: float, b: float) -> Ints:
     """Phases that show between the times `a` and `b`."""
     return np.flatnonzero((fit.breaks[1:] > a) & (fit.breaks[:-1] < b))
 
@@ -68,12 +62,12 @@ def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
 class Residual(NamedTuple):
     """Curve minus fit per pixel column, each (W,), processors; bounds hold for every single step."""
 
-    minimum: NDArray[np.float64]
-    maximum: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    minimum: Floats
+    maximum: Floats
+    mean: Floats
 
 
-def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Columns | None = None) -> Residual:
+def residual(env: Envelope, fit: PhaseFit, x: Floats, whole: Columns | None = None) -> Residual:
     """Columns of the curve minus the fit, `x` (W+1,) seconds; `whole` are those of the curve, if known.
 
     Columns are cut at the breaks, so that each part has one polynomial. The mean is exact. Minimum and
@@ -103,18 +97,14 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Column
     return Residual(least[known], most[known], mean[known])
 
 
-def _less(
-    fit: PhaseFit, c: Columns, x: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _less(fit: PhaseFit, c: Columns, x: Floats) -> tuple[Floats, Floats, Floats]:
     """Least, greatest and mean difference of a curve's columns, without a break inside, from the fit."""
     phase = np.minimum(np.maximum(np.searchsorted(fit.breaks, x[:-1], side="right") - 1, 0), fit.n - 1)
     low, high, mean = _between(fit, phase, x[:-1], x[1:])
     return c.minimum - high, c.maximum - low, c.mean - mean
 
 
-def _cut(
-    show: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64], origin: float, step: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+def _cut(show: Ints, a: Floats, b: Floats, origin: float, step: float) -> tuple[Ints, Floats, Floats]:
     """Phases from `a` to `b` cut at `origin` and every `step` seconds: phase, begin and end of each part.
     Short ones are straight on a logarithmic axis too."""
     first = np.floor((a - origin) / step).astype(np.int64) + 1
@@ -129,12 +119,12 @@ class Pieces(NamedTuple):
     """The polynomials of the visible phases, each (K,): `phase`, from `a` to `b` (seconds), and its values
     there and where the tangents at both ends meet, which is the control point of a parabola (processors)."""
 
-    phase: NDArray[np.int64]
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    start: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    end: NDArray[np.float64]
+    phase: Ints
+    a: Floats
+    b: Floats
+    start: Floats
+    middle: Floats
+    end: Floats
 
 
 def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Pieces:
@@ -163,10 +153,10 @@ _BEND, _LEAST, _PARTS = 0.3, 16, 8192
 class Breakpoints:
     """The inner breakpoints of a fit (K,), which may lie from `low` to `high`; seconds. `locked`: held."""
 
-    time: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    locked: NDArray[np.bool_]
+    time: Floats
+    low: Floats
+    high: Floats
+    locked: Flags
 
 
 def breakpoints(fit: PhaseFit, locked: Iterable[float] = ()) -> Breakpoints:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.effect_limits import LEVEL, t_limit
 
-Array = NDArray[np.float64]
 #: Chance that an effect is found, and that as many replicates as proposed are enough, where nothing else is
 #: said.
 POWER, CONFIDENCE = 0.9, 0.9
@@ -65,7 +64,7 @@ def chance_in_words(treatments: int, replicates: int) -> str:
 
 def power_curve(
     effect: float, sigma: float, treatments: int, replicates: Sequence[int], df: float = np.inf
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """`power_of` for every number of replicates: with sigma as it was found, and with its upper bound."""
     bound = sigma_bound(sigma, df)
     powers = [[power_of(effect, s, treatments, r) for r in replicates] for s in (sigma, bound)]

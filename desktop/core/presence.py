@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.jit import arithmetic, put_in_order
 
 #: Stretches kept of each region.
@@ -20,8 +21,6 @@ STRETCHES = 128
 ENTER, LEAVE, TOUCH = 0, 1, 2
 #: What sends are, for `sends`.
 UP, DOWN, SIZES = 0, 1, 2
-
-Ints = NDArray[np.int64]
 
 
 class Presence:

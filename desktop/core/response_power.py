@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.effect_limits import LEVEL
 from desktop.core.effects import Effects, Trials, transformed
 
-Array = NDArray[np.float64]
 #: Powers that are tried.
 _POWERS = np.round(np.arange(-2.0, 2.01, 0.1), 1)
 
@@ -25,8 +24,8 @@ class Powers:
     `power`, `low` to `high` its 95 % interval. `suggested`: 0 (the logarithm) or another plain power, where
     that fits and the response as it is does not; else None."""
 
-    powers: Array
-    likelihood: Array
+    powers: Floats
+    likelihood: Floats
     power: float
     low: float
     high: float

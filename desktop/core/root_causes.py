@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Flags, Floats
 from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
 from desktop.core.units import capital, count, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
@@ -88,9 +87,9 @@ class Group:
         return self.share <= max(NAMED, 1.5 / max(int(self.taking_part.sum()), 1))
 
     @cached_property
-    def taking_part(self) -> NDArray[np.bool_]:
+    def taking_part(self) -> Flags:
         """Who waits in this way or is waited for."""
-        part: NDArray[np.bool_] = (self.waits_s > 0) | (self.lost_s > 0)
+        part: Flags = (self.waits_s > 0) | (self.lost_s > 0)
         return part
 
     @cached_property
@@ -661,7 +660,7 @@ def _groups(of: Charges) -> list[Group]:
     seen: dict[tuple[int, int, int], int] = {}
     below = of.below_s.reshape(-1, len(FAMILIES), 2)
 
-    def add(key: tuple[int, int, int], rows: NDArray[np.bool_], own: bool, families: list[int]) -> None:
+    def add(key: tuple[int, int, int], rows: Flags, own: bool, families: list[int]) -> None:
         parts = groups.setdefault(key, [np.zeros(locations), np.zeros(2), np.zeros(len(FAMILIES))])
         waits = below[rows][:, families].sum(axis=1)
         parts[2] += below[rows].sum(axis=(0, 2))

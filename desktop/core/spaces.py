@@ -20,9 +20,9 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import bases
+from desktop.core.arrays import Floats, Ints
 from desktop.core.compiler import address
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, formula, inlined, kernel
@@ -36,8 +36,6 @@ _ROUNDS = 120
 # Gauss' rule of five points on [-1, 1].
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: The module of a space, in `kernels`.
 own: Any = None

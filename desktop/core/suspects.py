@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.effect_limits import LEVEL, Array, lenth_of, lenth_ratios, t_limit
+from desktop.core.arrays import Flags, Floats
+from desktop.core.effect_limits import LEVEL, lenth_of, lenth_ratios, t_limit
 
 #: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
 #: noise.
@@ -41,22 +41,22 @@ class _Judged:
     the logarithm of the likelihood without the worst, and the mean (N,) of the model without that, with
     blocks and without; noise of a trial is `sigma` times `scale`."""
 
-    t: Array
-    limit: Array
-    expected: Array
+    t: Floats
+    limit: Floats
+    expected: Floats
     likelihood: float
-    mean: Array
-    plain: Array
+    mean: Floats
+    plain: Floats
     sigma: float
-    scale: Array
+    scale: Floats
 
     @property
-    def size(self) -> Array:
+    def size(self) -> Floats:
         """(N,) |t| in units of its limit: degrees of freedom differ with what a trial is judged beside."""
         return np.abs(self.t) / self.limit
 
 
-def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> tuple[Suspect, ...]:
+def suspects(labels: tuple[str, ...], y: Floats, terms: Floats, shifts: Floats) -> tuple[Suspect, ...]:
     """Trials above what the largest of so many passes in 5 %, the worst first.
 
     y : (N,). terms : (N, 1 + m) columns of mean and effects. shifts : (N, b) of blocks, independent of these.
@@ -84,7 +84,7 @@ def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> 
     return tuple(Suspect(labels[i], *(float(column[i]) for column in columns)) for i in order)
 
 
-def _simulated(judged: _Judged, mean: Array, noise: Array, terms: Array, shifts: Array) -> float:
+def _simulated(judged: _Judged, mean: Floats, noise: Floats, terms: Floats, shifts: Floats) -> float:
     """What the largest, in units of its limit, passes in 5 % of experiments with that mean and noise (N,) in
     which all trials are as they should be; infinite as soon as that is above what it is here."""
     # Of so many draws and this one, the largest are the one in twenty.
@@ -100,7 +100,7 @@ def _simulated(judged: _Judged, mean: Array, noise: Array, terms: Array, shifts:
     return sorted(largest)[-1 - beyond]
 
 
-def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
+def _judged(y: Floats, terms: Floats, shifts: Floats) -> _Judged | None:
     """By the noise that is more likely: with the wrong one, long runs are named for being long."""
     even = _beside_active(y, terms, shifts, np.ones(len(y)))
     if even is None:
@@ -116,7 +116,7 @@ def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
     return last if last.likelihood > even.likelihood + 2 else even  # not by chance
 
 
-def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Judged | None:
+def _beside_active(y: Floats, terms: Floats, shifts: Floats, weight: Floats) -> _Judged | None:
     """None where fewer than three degrees of freedom are left, or nothing but what rounding leaves."""
     rounding = 1e-24 * float(np.mean((y * weight) ** 2))
     every = np.concatenate([terms, shifts], axis=1)
@@ -149,7 +149,7 @@ def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Jud
     )  # fmt: skip
 
 
-def _active(y: Array, x: Array, count: int) -> NDArray[np.bool_] | None:
+def _active(y: Floats, x: Floats, count: int) -> Flags | None:
     """(N, count) which of the first columns of x, mean and effects, are more than noise by all trials but
     that one; None where nothing tells."""
     every = _Fit(y, x)
@@ -174,7 +174,7 @@ def _active(y: Array, x: Array, count: int) -> NDArray[np.bool_] | None:
 class _Fit:
     """Least squares of y (N,) on columns x (N, c), and what each trial does to it."""
 
-    def __init__(self, y: Array, x: Array) -> None:
+    def __init__(self, y: Floats, x: Floats) -> None:
         self.q, r = np.linalg.qr(x)
         self.inverse = np.linalg.inv(r)
         inside = self.q.T @ y
@@ -186,11 +186,11 @@ class _Fit:
         )  # nothing is told of a trial that is a term of its own
         self.squares = float(self.rest @ self.rest)
 
-    def without(self) -> Array:
+    def without(self) -> Floats:
         """(N,) sum of squares that is left without each trial."""
         return np.maximum(self.squares - self.rest**2 / self.left, 0.0)
 
-    def moved(self, trial: int | slice = slice(None)) -> Array:
+    def moved(self, trial: int | slice = slice(None)) -> Floats:
         """By how much one trial moves the values (c,), or each of them (N, c)."""
         ratio = np.asarray(self.rest[trial] / self.left[trial])
         return np.asarray(self.q[trial] @ self.inverse.T * ratio[..., None])

@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, formula, inlined
 
@@ -50,15 +50,15 @@ class MomentTree(NamedTuple):
     `desktop.core.spaces`.
     """
 
-    edges: NDArray[np.float64]
-    level: NDArray[np.float64]
-    nodes: NDArray[np.float64]
+    edges: Floats
+    level: Floats
+    nodes: Floats
     leaves: int
     reference: float
     runs: int
     space: int = 0
     rate: float = 0.0
-    terms: NDArray[np.float64] = np.empty((0, 13))
+    terms: Floats = np.empty((0, 13))
     price: int = 0
     go: int = 0
 

@@ -16,11 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Ints
 from desktop.core.jit import kernel
-
-Ints = NDArray[np.int64]
 
 #: For the send of a message, by a location that comes before one's own, or after it; for a receive; for all
 #: at a barrier; for others in another collective operation; for its root.
@@ -31,7 +29,7 @@ _ROWS = 1 << 16
 
 def who_hangs(
     begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, locations: int
-) -> tuple[Ints, Ints, Ints, Ints, NDArray[np.bool_]]:
+) -> tuple[Ints, Ints, Ints, Ints, Flags]:
     """What is below each location: time, location, column and number from then on, by location and time.
 
     begin, end, who, partner, family : (waits,) of each wait; those of a location do not overlap.

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.effect_limits import pooled_df
 from desktop.core.effect_tables import (
     Barrier,
@@ -158,7 +158,7 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     )
 
 
-def _relative_variance(groups: Sequence[NDArray[np.float64]]) -> float:
+def _relative_variance(groups: Sequence[Floats]) -> float:
     """Of one trial, in squares of its mean, pooled over groups of equal trials; NaN if none ran twice."""
     several = [y for y in groups if y.size > 1 and y.mean()]
     df = sum(y.size - 1 for y in several)
@@ -166,7 +166,7 @@ def _relative_variance(groups: Sequence[NDArray[np.float64]]) -> float:
     return ss / df if df else math.nan
 
 
-def _variance_of_mean(y: NDArray[np.float64], relative: float) -> float:
+def _variance_of_mean(y: Floats, relative: float) -> float:
     own = float(y.var(ddof=1)) if y.size >= _OWN else relative * float(y.mean()) ** 2
     return own / y.size
 

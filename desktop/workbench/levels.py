@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.envelope import envelope
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
 
-V = TypeVar("V", float, NDArray[np.float64])
+V = TypeVar("V", float, Floats)
 #: The first view fits a curve that stays below this part of all processors.
 LOW = 0.1
 #: Columns of the whole run whose means are the drawn line, as far as its height goes.

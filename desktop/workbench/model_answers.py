@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags
 from desktop.core.characteristic import characteristic
 from desktop.core.factor_answers import (
     crossover_places,
@@ -83,7 +83,7 @@ def headline(fit: ModelFit) -> tuple[str, ...]:
 
 
 def _pair(
-    fit: ModelFit, known: NDArray[np.bool_], axis: int, a: int, b: int
+    fit: ModelFit, known: Flags, axis: int, a: int, b: int
 ) -> tuple[list[list[tuple[int, int]]], float, float]:
     """Measured cells (code, system) of a and of b (systems: axis 0, codes: 1) with the same partners, and
     from which to which p all of them were run; none where there is no such p."""
@@ -95,7 +95,7 @@ def _pair(
     return (cells, least, most) if both and least <= most else ([], 0.0, 0.0)
 
 
-def _ordered(fit: ModelFit, known: NDArray[np.bool_], axis: int) -> list[int]:
+def _ordered(fit: ModelFit, known: Flags, axis: int) -> list[int]:
     """The fastest system (axis 0) or the slowest code (axis 1) first, by comparisons of any two where both
     were run."""
     p = np.geomspace(fit.data.p.min(), fit.data.p.max(), _COMPARED)
@@ -112,7 +112,7 @@ def _ordered(fit: ModelFit, known: NDArray[np.bool_], axis: int) -> list[int]:
     return found
 
 
-def _against(fit: ModelFit, known: NDArray[np.bool_], axis: int, best: int, other: int) -> str:
+def _against(fit: ModelFit, known: Flags, axis: int, best: int, other: int) -> str:
     """``1.8 times as fast as T3D on 4 to 64 processors (95 %: 1.6 to 2.0)``; "" where nothing is known."""
     cells, *ends = _pair(fit, known, axis, best, other)
     if not cells:

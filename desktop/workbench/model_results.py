@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking, shares
 from desktop.core.factor_intervals import (
     FARTHEST,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Selection, Table
 
-Array = NDArray[np.float64]
 Quantity = Literal["time", "t'", "efficiency", "speed-up"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "t'", "efficiency", "speed-up")
 #: What the parameters of a fit are together.
@@ -59,7 +58,7 @@ class ResultSheet:
     strong: frozenset[int] = frozenset()
 
     @property
-    def keys(self) -> NDArray[np.int64]:
+    def keys(self) -> Ints:
         """(K,) the index."""
         return np.empty(0, np.int64) if self.frame is None else self.frame.index.to_numpy(np.int64)
 
@@ -80,7 +79,7 @@ _NEW = "Of one new measurement"
 def _sheet(
     columns: Sequence[tuple[Column, object]],
     alarming: Iterable[int] = (),
-    keys: NDArray[np.int64] | None = None,
+    keys: Ints | None = None,
 ) -> ResultSheet:
     """Columns with their values; rows are called by `keys`, by their places without."""
     import pandas as pd
@@ -202,7 +201,7 @@ def ranking_sheet(ranking: Ranking) -> ResultSheet:
     best = not np.isnan(ranking.best_sse)
     names = [" + ".join(fit.functions) for fit in fits] + ["best pair of every cell"] * best
 
-    def numbers(values: Sequence[float], of_best: float = nothing) -> Array:
+    def numbers(values: Sequence[float], of_best: float = nothing) -> Floats:
         return np.array([*values, *([of_best] if best else [])], float)
 
     columns = (
@@ -364,13 +363,13 @@ class CellScaling:
     """A cell over p. p, value (K,): its measurements, `index` (K,) their places in the fit's data. grid,
     fitted, low, high (L,): the curve with its 95 % band; measured: p from .. to, or None."""
 
-    p: Array
-    value: Array
-    index: NDArray[np.int64]
-    grid: Array
-    fitted: Array
-    low: Array
-    high: Array
+    p: Floats
+    value: Floats
+    index: Ints
+    grid: Floats
+    fitted: Floats
+    low: Floats
+    high: Floats
     measured: tuple[float, float] | None
 
 
@@ -392,7 +391,7 @@ def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: 
 
 def left_out(
     fit: ModelFit, selection: Selection, code: int, system: int, quantity: Quantity
-) -> tuple[Array, Array, NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Ints]:
     """p, value and line (K,) of a cell's rows that take no part but could be drawn."""
     rows = [
         row
@@ -425,11 +424,11 @@ def shown_as(
     fit: ModelFit,
     code: int,
     system: int,
-    p: Array,
-    y: Array,
+    p: Floats,
+    y: Floats,
     quantity: Quantity,
     base: tuple[float, float] = (1.0, 1.0),
-) -> Array:
+) -> Floats:
     """Responses as another quantity; time in seconds, or in W / r_peak of a table that holds t'."""
     seconds = fit.response.kind == "t"
     time = y if seconds else y / (p * fit.response.factor[code, system])
@@ -454,7 +453,7 @@ def quantity_title(fit: ModelFit, quantity: Quantity) -> str:
     return "Efficiency (1 at the least p)"
 
 
-def normal_scores(fit: ModelFit) -> tuple[Array, Array, NDArray[np.int64]]:
+def normal_scores(fit: ModelFit) -> tuple[Floats, Floats, Ints]:
     """Quantiles of the normal distribution at (i - 3/8) / (N + 1/4), the sorted studentized residuals, and
     their places in the data; (K,) each."""
     from scipy.special import ndtri
@@ -474,7 +473,7 @@ CELL_MEASURES = {
 }
 
 
-def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Array:
+def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Floats:
     """(codes, systems) of one of `CELL_MEASURES`; NaN where there is nothing."""
     data = fit.data
     shape = len(data.codes), len(data.systems)
@@ -495,14 +494,14 @@ def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Arr
         return np.where(count > 0, total / (1 if measure == "share" else count), np.nan)
 
 
-def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Array, Array]:
+def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Floats, Floats]:
     """(functions, names): values of a joint fit, and half of their 95 % intervals (NaN where fixed)."""
     values, se = (fit.speed, fit.speed_se) if kind == "speed" else (fit.work, fit.work_se)
     width, df = parameter_width(fit)
     return values, quantile(df) * width * se
 
 
-def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array, Array, Array]:
+def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Floats, Floats, Floats]:
     """p (L,), percent of the time (functions, L) over it, and at the chosen p (functions,)."""
     low, high = min(float(fit.data.p.min()), p), max(float(fit.data.p.max()), p)
     grid = np.geomspace(low, max(high, low + 1), _DRAWN)

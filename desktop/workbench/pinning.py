@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
+
 if TYPE_CHECKING:
     from desktop.data.statistics import RangeStats
     from desktop.progress import Progress
@@ -25,14 +27,14 @@ class Pinned:
     all their time."""
 
     path: Path
-    phase: NDArray[np.int64]
-    start_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
+    phase: Ints
+    start_s: Floats
+    end_s: Floats
     names: tuple[str, ...]
-    exclusive_s: NDArray[np.float64]
-    inclusive_s: NDArray[np.float64]
-    calls: NDArray[np.int64]
-    busy_s: NDArray[np.float64]
+    exclusive_s: Floats
+    inclusive_s: Floats
+    calls: Ints
+    busy_s: Floats
 
     def likely(self, routine: str) -> str:
         """The region that is called as the routine, or whose name holds it; "" if there is none."""

@@ -13,10 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import ticks
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.labels import ACTIVITIES
@@ -192,10 +191,10 @@ class SeriesData:
     x: Floats
     columns: Columns
     look: Literal["filled", "stacked", "line"] = "line"
-    seen: NDArray[np.bool_] | None = None
+    seen: Flags | None = None
 
     @property
-    def seen_columns(self) -> NDArray[np.bool_]:
+    def seen_columns(self) -> Flags:
         """(W,) where there are values."""
         return np.isfinite(self.columns.mean) if self.seen is None else self.seen
 
@@ -245,7 +244,7 @@ class Strip:
     labels: Sequence[str]
     ink: str = ""
     chosen: int | None = None
-    alone: NDArray[np.bool_] | None = None
+    alone: Flags | None = None
     names: Sequence[str] = ()
 
     def seen(self, axis: AxisData) -> Iterator[tuple[int, float, float]]:
@@ -254,7 +253,7 @@ class Strip:
         for k, (a, b) in zip(shown.tolist(), ends.tolist(), strict=True):
             yield k, a, b
 
-    def _ends(self, axis: AxisData) -> tuple[NDArray[np.int64], Floats]:
+    def _ends(self, axis: AxisData) -> tuple[Ints, Floats]:
         """Places (k,) of those within an axis, and (k, 2) from where to where along it, 0 to 1."""
         shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
         return shown, np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
@@ -299,7 +298,7 @@ class CellData:
 
     rows: Sequence[str]
     x: Floats
-    most: NDArray[np.int64]
+    most: Ints
     inks: Sequence[str]
 
     def stretches(self, row: int) -> Iterator[tuple[float, float, int]]:
@@ -852,14 +851,14 @@ def _compared(contrast: Contrast) -> CurveQuantity:
     )
 
 
-def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:
+def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> Flags:
     """Which columns a run is in: neither before, nor after it, nor in a gap of its phases."""
     placement = contrast.placement
     spans, middle = placement.spans[run], (x[:-1] + x[1:]) / 2
     at = np.clip(np.searchsorted(spans[:, 0], middle, side="right") - 1, 0, len(spans) - 1)
     # Neighbouring phases touch but for rounding.
     slack = 1e-9 * (placement.end - placement.start)
-    inside: NDArray[np.bool_] = (c.steps > 0) & (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
+    inside: Flags = (c.steps > 0) & (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
     return inside
 
 
