@@ -222,7 +222,7 @@ def test_phases_of_a_run_that_is_not_shown_are_those_of_the_window() -> None:
     bench.set_n(5)
     fit, asked = bench.snapshot.fit, bench.snapshot.project.phases
     assert fit is not None and asked.breaks is None
-    found = phased_run("x", plain_run(sample, asked), asked, None, Progress())
+    found, _ = phased_run("x", plain_run(sample, asked), asked, None, Progress())
     assert found.fit.breaks.tolist() == fit.breaks.tolist()
     assert phased("x", found.curve, asked).fit.breaks.tolist() != fit.breaks.tolist()
     bench.close()
