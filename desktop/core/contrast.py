@@ -16,6 +16,7 @@ import numpy as np
 
 from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
+from desktop.core.frames import TABLES, frame
 from desktop.core.jit import kernel
 from desktop.core.matching import NONE, Matching, match, shapes
 from desktop.core.phase_stats import PhaseRow, phase_table
@@ -128,8 +129,6 @@ class Cell(NamedTuple):
 
 def cells_frame(cells: Sequence[Cell]) -> DataFrame:
     """``TABLES["comparison"]``, one row a cell."""
-    from desktop.core.frames import TABLES, frame
-
     columns = dict(zip(Cell._fields, zip(*cells, strict=True), strict=True)) if cells else {}
     return frame(TABLES["comparison"], {name: columns.get(name, ()) for name in Cell._fields})
 

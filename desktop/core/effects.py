@@ -31,6 +31,7 @@ from desktop.core.effect_limits import (
     selected_ratios,
     t_limit,
 )
+from desktop.core.frames import TABLES, attributes, frame
 from desktop.core.power import POWER, after_loss
 from desktop.core.suspects import Suspect, suspects
 
@@ -75,8 +76,6 @@ class Trials:
     def to_frame(self) -> DataFrame:
         """``TABLES["trials"]``, one row a trial, index 0 to N - 1; then a column of levels for each factor by
         its name; where a factor is called like another column, ``"level of <name>"``."""
-        from desktop.core.frames import TABLES, frame
-
         columns: dict[str, Any] = {"trial": self.label, "block": self.block, "response": self.y}
         for k, name in enumerate(self.factors):
             columns[f"level of {name}" if name in columns else name] = self.x[:, k]
@@ -204,23 +203,13 @@ class Effects:
     def to_frame(self) -> DataFrame:
         """``TABLES["effects"]``, one row an effect in standard order, the index its term; in the unit of the
         response."""
-        from desktop.core.frames import TABLES, frame
-
-        columns: dict[str, Any] = {
-            name: [getattr(effect, name) for effect in self.effects]
-            for name in ("term", "se", "df", "t", "p", "significant", "half_normal", "estimable")
-        }
-        columns["effect"] = [effect.value for effect in self.effects]
-        columns["half_effect"] = [effect.half for effect in self.effects]
-        columns["aliases"] = [", ".join(effect.aliases) for effect in self.effects]
+        columns = attributes("effects", self.effects, {"effect": "value", "half_effect": "half"})
+        columns["aliases"] = list(map(", ".join, columns["aliases"]))
         return frame(TABLES["effects"], columns, index=columns["term"])
 
     def anova_frame(self) -> DataFrame:
         """``TABLES["anova"]``, one row a source; squares in the squared unit of the response."""
-        from desktop.core.frames import TABLES, frame
-
-        fields = TABLES["anova"]
-        return frame(fields, {one.name: [getattr(row, one.name) for row in self.anova] for one in fields})
+        return frame(TABLES["anova"], attributes("anova", self.anova))
 
     def effect(self, term: str) -> Effect:
         """By its name, or that of an alias; KeyError if there is none."""

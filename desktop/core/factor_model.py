@@ -34,6 +34,7 @@ from desktop.core.factor_fit import (
     sums,
 )
 from desktop.core.factor_response import FactorResponse, respond
+from desktop.core.frames import TABLES, attributes, frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -96,19 +97,13 @@ class ModelFit:
 
     def to_frame(self) -> DataFrame:
         """``TABLES["factor model"]``, one row a parameter, as `parameters` orders them."""
-        from desktop.core.frames import TABLES, frame
-
-        rows = parameters(self)
-        columns = {
-            name: [getattr(one, name) for one in rows] for name in ("kind", "function", "value", "se")
-        } | {name: [getattr(one, name) or "" for one in rows] for name in ("code", "system")}
-        return frame(TABLES["factor model"], columns)
+        columns = attributes("factor model", parameters(self))
+        names = {name: [one or "" for one in columns[name]] for name in ("code", "system")}
+        return frame(TABLES["factor model"], columns | names)
 
     def cells_frame(self) -> DataFrame:
         """``TABLES["factor model cells"]``, one row a measurement, index 0 to N - 1; NaN where it took no
         part. The response is in s where times are fitted."""
-        from desktop.core.frames import TABLES, frame
-
         data = self.data
         columns = {
             "code": [data.codes[k] for k in data.code],

@@ -310,6 +310,14 @@ class ArrayTable:
         return table
 
 
+def attributes(
+    table: str, rows: Sequence[object], called: Mapping[str, str] | None = None
+) -> dict[str, list[Any]]:
+    """The columns of a table as attributes of its rows; `called`: those that have another name there."""
+    names = {one.name: one.name for one in TABLES[table]} | dict(called or {})
+    return {column: [getattr(row, name) for row in rows] for column, name in names.items()}
+
+
 def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTable:
     """Declared columns without pandas. KeyError if one has no values."""
     kinds: Any = {"text": object, "any": object}

@@ -10,6 +10,7 @@ import numpy as np
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.core.frames import TABLES, ArrayTable, array_table, frame
 from desktop.core.phases import TERMS, PhaseFit
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.units import si
@@ -17,7 +18,8 @@ from desktop.core.units import si
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from desktop.core.frames import ArrayTable, Field
+
+_FIELDS = TABLES["phases"] + TABLES["phase statistics"]
 
 
 class PhaseRow(NamedTuple):
@@ -98,9 +100,7 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
 
 def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
     """``TABLES["phases"]`` with ``TABLES["phase statistics"]``, one row a phase, index 0 to n - 1."""
-    from desktop.core.frames import frame
-
-    return frame(_fields(), _columns(rows, fit))
+    return frame(_FIELDS, _columns(rows, fit))
 
 
 def phase_arrays(
@@ -113,11 +113,9 @@ def phase_arrays(
     """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
     each phase are a column each, with its name. `firm`: of the inner breakpoints, the columns of
     ``TABLES["repeats"]``."""
-    from desktop.core.frames import TABLES, ArrayTable, array_table
-
-    fields, columns = _fields(), _columns(rows, fit)
+    fields, columns = _FIELDS, _columns(rows, fit)
     if any(firm):
-        fields = *fields, *TABLES["repeats"]
+        fields += TABLES["repeats"]
         ends = [*firm, None]
         columns |= {
             "repeats_low_s": [math.nan if one is None else one.low_s for one in ends],
@@ -132,20 +130,9 @@ def phase_arrays(
     return ArrayTable(values, units)
 
 
-def _fields() -> tuple[Field, ...]:
-    from desktop.core.frames import TABLES
-
-    return *TABLES["phases"], *TABLES["phase statistics"]
-
-
 def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
-    return fit.columns() | {
-        "mean": [row.mean for row in rows],
-        "min": [row.min for row in rows],
-        "max": [row.max for row in rows],
-        "efficiency": [row.efficiency for row in rows],
-        "work": [row.work_s for row in rows],
-        "rms": [row.rms for row in rows],
-        "end_range_s": fit.ranges,
-        "name": [row.name for row in rows],
+    own = {
+        name: [getattr(row, name) for row in rows]
+        for name in ("mean", "min", "max", "efficiency", "rms", "name")
     }
+    return fit.columns() | own | {"work": [row.work_s for row in rows], "end_range_s": fit.ranges}

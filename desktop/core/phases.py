@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from desktop.core import bases, labels, partition
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
+from desktop.core.frames import TABLES, frame
 from desktop.core.spaces import Basis, evaluate, kernels, with_basis
 from desktop.core.tree import MomentTree
 from desktop.progress import ENDING, Cancelled
@@ -163,8 +164,6 @@ class PhaseFit:
 
     def to_frame(self) -> DataFrame:
         """``TABLES["phases"]``, one row a phase, index 0 to n - 1."""
-        from desktop.core.frames import TABLES, frame
-
         return frame(TABLES["phases"], self.columns())
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -220,8 +219,6 @@ class Sweep:
 
     def to_frame(self) -> DataFrame:
         """``TABLES["sweep"]``, one row a fit, by rising n."""
-        from desktop.core.frames import TABLES, frame
-
         columns = {
             "n": self.n,
             "phases": [fit.n for fit in self.fits],

@@ -30,7 +30,7 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
-from desktop.core.frames import TABLES, frame
+from desktop.core.frames import TABLES, attributes, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si
@@ -342,9 +342,7 @@ def _columns(
 ) -> dict[str, list[Any]]:
     """Columns of a table of regions, from the attributes of its rows; `called`: by the name of the column."""
     called = {"region": "name", "exclusive": "exclusive_s", "inclusive": "inclusive_s"} | dict(called)
-    columns = {
-        one.name: [getattr(row, called.get(one.name, one.name)) for row in rows] for one in TABLES[table]
-    }
+    columns = attributes(table, rows, called)
     activities = ("" if row.activity is None else row.activity.name for row in rows)
     return columns | {"activity": [name.capitalize().replace("Io", "I/O") for name in activities]}
 

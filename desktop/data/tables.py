@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from desktop.core.factor_fit import Measurements
-from desktop.core.frames import TABLES, frame
+from desktop.core.frames import TABLES, attributes, frame
 from desktop.data.frames import (
     LARGEST,
     decoded,
@@ -111,9 +111,7 @@ class Table:
     def to_frame(self) -> DataFrame:
         """One row a measurement, the index its line: ``TABLES["measurements"]`` of `desktop.core.frames`, NaN
         where there is none; t' has no unit."""
-        columns = {
-            field.name: [getattr(row, field.name) for row in self.rows] for field in TABLES["measurements"]
-        }
+        columns = attributes("measurements", self.rows)
         units = {"time": ""} if self.transformed else None
         return frame(TABLES["measurements"], columns, index=columns["line"], units=units)
 
