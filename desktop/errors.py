@@ -15,8 +15,8 @@
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
 counted in the `desktop.data.events.ImportReport` and what could be read is kept.
 
-What libraries and the system raise becomes such a sentence by `sentence` and `reason`: the words of a
-library and the names of its exceptions tell a user nothing.
+What libraries and the system raise becomes such a sentence by `sentence`, `reason` and `explained`: the words
+of a library and the names of its exceptions tell a user nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import errno
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,17 @@ def reason(error: BaseException, otherwise: str = "it is cut or damaged") -> str
     if number == errno.EAGAIN:
         return "the system allows no more threads or processes"
     return os.strerror(number) if number in errno.errorcode else otherwise
+
+
+@contextmanager
+def explained(
+    kind: type[DesktopError], what: str = "cannot be read", *, file: Path | None = None, hint: str = ""
+) -> Iterator[None]:
+    """Errors of the system are raised as `kind`: what could not be done, and why in the system's words."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what} ({reason(error)})", file=file, hint=hint) from error
 
 
 def sentence(error: BaseException) -> str:

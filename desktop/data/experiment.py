@@ -42,7 +42,7 @@ from desktop.data.atomic import lock_file, write_text
 from desktop.data.description import commented, statements
 from desktop.data.reading import plain
 from desktop.data.structure import Decoder, Misfit
-from desktop.errors import ExperimentError, reason
+from desktop.errors import ExperimentError, explained, reason
 
 FORMAT = 1
 DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
@@ -282,12 +282,8 @@ class Experiment:
         """SHA-256 of every source; raises `ExperimentError` where one cannot be read."""
         hashes = {}
         for name in self.program.sources:
-            try:
+            with explained(ExperimentError, f"source {name} cannot be read", file=self.folder):
                 hashes[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
-            except OSError as error:
-                raise ExperimentError(
-                    f"source {name} cannot be read ({reason(error)})", file=self.folder
-                ) from None
         return hashes
 
     def identity(self) -> JSON:

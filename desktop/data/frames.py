@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from desktop.data.atomic import write_bytes
 from desktop.data.reading import plain
-from desktop.errors import TableError, reason
+from desktop.errors import TableError, explained, reason
 from desktop.printing import guarded, unguarded
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _EXCEL = b"PK\x03\x04"
 
 def read_bytes(path: Path) -> bytes:
     """The bytes of a table. TableError if it is too large or cannot be read."""
-    try:
+    with explained(TableError, file=path):
         size = path.stat().st_size
         if size > LARGEST:
             raise TableError(
@@ -44,8 +44,6 @@ def read_bytes(path: Path) -> bytes:
                 hint="choose a table of measurements or trials",
             )
         return plain(path).read_bytes()
-    except OSError as error:
-        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
 
 
 def decoded(data: bytes, path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
 from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
+from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
 NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
@@ -46,6 +47,21 @@ class Matches(NamedTuple):
     order: Ints
 
 
+@contextmanager
+def links_of(writer: StoreWriter) -> Iterator[Links]:
+    """The table ``links`` of a store, which is written at the end.
+
+    Raises
+    ------
+    StoreError : it cannot be written.
+    """
+    hint = "make room there and in the temporary folder"
+    told = explained(StoreError, "cannot be written", file=writer.path, hint=hint)
+    with told, closing(Links(writer)) as links:
+        yield links
+        links.keep()
+
+
 class Links:
     """The table ``links``: matched messages, put in order of their senders and of time."""
 
@@ -55,10 +71,7 @@ class Links:
         self._writer = writer
         self._spill = Spill(writer.path.parent, self._ROW)
 
-    def __enter__(self) -> Links:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._spill.close()
 
     def add(self, matches: Matches) -> None:

@@ -24,7 +24,7 @@ from desktop.data.consistency import CUT_OFF, RARE, NestingDigest, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
-from desktop.data.matching import Links
+from desktop.data.matching import links_of
 from desktop.data.parts import (
     DIGESTS,
     Part,
@@ -47,7 +47,7 @@ from desktop.data.store import (
     open_store,
 )
 from desktop.data.utilization import Kept
-from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
+from desktop.errors import DesktopError, StoreError, TraceFormatError, explained, reason
 from desktop.progress import Cancelled, Progress, Share
 from desktop.remote import RemotePath
 
@@ -377,12 +377,9 @@ class _Source:
 
 
 def _work_folder(target: Path) -> WorkFolder:
-    try:
+    hint = "choose another folder or make room"
+    with explained(StoreError, "cannot be written", file=target, hint=hint):
         return WorkFolder(target)
-    except OSError as error:
-        raise StoreError(
-            f"cannot be written ({reason(error)})", file=target, hint="choose another folder or make room"
-        ) from error
 
 
 # --- the store of an earlier import ---
@@ -418,14 +415,9 @@ def _known(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) ->
 
 
 def _make_cache(target: Path) -> None:
-    try:
+    hint = "say with -o where the imported file may go"
+    with explained(StoreError, "the cache cannot be made", file=target.parent, hint=hint):
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"the cache cannot be made ({reason(error)})",
-            file=target.parent,
-            hint="say with -o where the imported file may go",
-        ) from None
 
 
 def _drop_superseded(target: Path) -> None:
@@ -505,17 +497,8 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
 
 
 def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
-    try:
-        with Links(writer) as links:
-            result = check_clocks(writer, progress, links.add)
-            links.keep()
-    except OSError as error:
-        raise StoreError(
-            f"cannot be written ({reason(error)})",
-            file=writer.path,
-            hint="make room there and in the temporary folder",
-        ) from error
-    return result
+    with links_of(writer) as links:
+        return check_clocks(writer, progress, links.add)
 
 
 def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> Kept:

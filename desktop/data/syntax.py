@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from desktop.errors import ExperimentError, reason
+from desktop.errors import ExperimentError, explained
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -97,12 +97,10 @@ def language_of(name: str) -> str:
 
 def read_source(path: Path) -> bytes:
     """Raises `ExperimentError` where it cannot be read, or is too large to be one."""
-    try:
+    with explained(ExperimentError, file=path):
         if path.stat().st_size > _LARGEST:
             raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path, hint="is it a source?")
         return path.read_bytes()
-    except OSError as error:
-        raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
 
 
 @cache

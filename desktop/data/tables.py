@@ -32,7 +32,7 @@ from desktop.data.frames import (
     read_sheet,
 )
 from desktop.data.reading import head
-from desktop.errors import TableError, reason
+from desktop.errors import TableError, explained
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -273,11 +273,9 @@ def read_table(
     if isinstance(source, str):
         return _tabulate(read_cells(source, "pasted text"), "pasted text", columns or {}, units or {})
     path = Path(source)
-    try:
+    with explained(TableError, file=path):
         if path.is_dir():
             return _from_listings(path)
-    except OSError as error:
-        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
     data = read_bytes(path)
     if is_workbook(data):
         return _tabulate(read_sheet(data, path), str(path), columns or {}, units or {})

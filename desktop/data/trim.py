@@ -20,11 +20,11 @@ from desktop.core.arrays import AnyArray, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location, events_at
-from desktop.data.matching import Links, Matches, matched
+from desktop.data.matching import Links, Matches, links_of, matched
 from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
 from desktop.data.utilization import Rules, build, is_worker, keep
-from desktop.errors import StoreError, reason
+from desktop.errors import StoreError
 from desktop.progress import Progress, Share
 
 #: Tables with one time a row, besides the events.
@@ -125,16 +125,8 @@ def trim(
         writer.clock = replace(store.clock)
         part.tell()
         writer.complete()
-        try:
-            with Links(writer) as links:
-                part.link(links)
-                links.keep()
-        except OSError as error:
-            raise StoreError(
-                f"cannot be written ({reason(error)})",
-                file=output,
-                hint="make room there and in the temporary folder",
-            ) from error
+        with links_of(writer) as links:
+            part.link(links)
         keep(writer, Share(progress, 0.7, 1.0), steps=steps_of(writer))
     return output
 

@@ -23,7 +23,7 @@ import numpy as np
 from desktop.core.concurrency import summarise
 from desktop.data.causality import Causality
 from desktop.data.events import Importer, Location, MessageKind, Region
-from desktop.data.matching import Links, match_in_passing
+from desktop.data.matching import links_of, match_in_passing
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.data.utilization import Utilization, build, keep
@@ -89,10 +89,9 @@ def write(path: Path, locations: int, rows: int, digests: Sequence[Any], curve: 
         writer.complete()
         spent += time.process_time() - since
         if curve:
-            with Links(writer) as links:
+            with links_of(writer) as links:
                 for found in match_in_passing(writer):
                     links.add(found)
-                links.keep()
             keep(writer, Progress())
     return spent
 

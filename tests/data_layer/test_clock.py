@@ -19,7 +19,7 @@ from desktop.data import matching, spill
 from desktop.data.clock import Wrong, check_clocks
 from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.matching import Links, match_in_passing, match_messages
+from desktop.data.matching import links_of, match_in_passing, match_messages
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -224,7 +224,7 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
             path = Path(folder) / "made.h5"
             for match in (match_messages, match_in_passing):
                 patch.setattr(match, "__defaults__", (limit, None, None))
-            with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
+            with StoreWriter(path, Source("made", "made"), MADE) as writer, links_of(writer) as links:
                 writer.describe(ticks_per_second=1e9)
                 for rank in range(3):
                     writer.location(Location(rank, rank=rank))
@@ -241,7 +241,6 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
                     ]
                     rows(writer, "messages", rank, *sent, *took)
                 check_clocks(writer, matched=links.add)
-                links.keep()
             with open_store(path) as store:
                 kept.append(
                     [
@@ -288,9 +287,8 @@ def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pyt
             taken |= {"tag": rest + 7, "bytes": rest, "time": 10**9 + np.arange(kind.size)}
             writer.append("messages", 1, **taken)
             tracemalloc.start()
-            with Links(writer) as links:
+            with links_of(writer) as links:
                 found = check_clocks(writer, matched=links.add)
-                links.keep()
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
             assert found.messages == number.size

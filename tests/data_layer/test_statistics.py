@@ -19,7 +19,7 @@ from desktop.core.phases import fit
 from desktop.data import digest, profile, statistics
 from desktop.data.clock import check_clocks
 from desktop.data.events import TABLES, Activity, EventKind, Importer, Location, MessageKind, Nesting, Region
-from desktop.data.matching import Links
+from desktop.data.matching import links_of
 from desktop.data.opening import open_trace
 from desktop.data.statistics import NO_REGION, Change, RangeStats, Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
@@ -80,9 +80,8 @@ def stored(
                 joined = (collectives or {}).get(number, [])
                 append(writer, "collectives", number, [(a, b, o, 0, r, 0, 0) for a, b, o, r in joined])
             writer.complete()
-            with Links(writer) as links:
+            with links_of(writer) as links:
                 result = check_clocks(writer, matched=links.add)
-                links.keep()
             writer.clock.checked = result.collectives + result.messages
             writer.clock.violations_after = result.before.checks
             for location, thread in zip(writer.locations, threads, strict=True):

@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 from desktop.core import density, gantt
 from desktop.data.clock import check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
-from desktop.data.matching import Links
+from desktop.data.matching import links_of
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.data.timeline import open_timeline
@@ -82,9 +82,8 @@ def write(path: Path, communicators: dict[str, str] | None = None) -> None:
                     meeting |= {"root": -1, "sent": 0, "received": 0}
                     writer.append("collectives", index, **{k: np.array([v]) for k, v in meeting.items()})
         writer.complete()
-        with Links(writer) as links:
+        with links_of(writer) as links:
             check_clocks(writer, Progress(), links.add)
-            links.keep()
         keep(writer, Progress())
 
 
@@ -346,9 +345,8 @@ def crowd(path: Path, count: int = 30_000) -> None:
                 peer=np.full(count, 1 - rank), communicator=k % 2, tag=k % 3 % 2, bytes=k, request=0 * k,
             )  # fmt: skip
         writer.complete()
-        with Links(writer) as links:
+        with links_of(writer) as links:
             check_clocks(writer, Progress(), links.add)
-            links.keep()
         keep(writer, Progress())
 
 

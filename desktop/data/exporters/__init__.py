@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.data.atomic import WorkFolder
-from desktop.errors import StoreError, reason
+from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -56,19 +56,15 @@ def export(
         raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
     write: Callable[[TraceStore, Path, Progress, bool], Exported]
     write = import_module(f"desktop.data.exporters.{EXPORTERS[to]}").write
-    try:
-        with WorkFolder(folder) as work:
-            target = work / "made"
-            target.mkdir()
-            exported = write(
-                store, target, progress or Progress(), store.repair if repaired is None else repaired
-            )
-            if folder.exists():
-                folder.rmdir()
-            target.rename(folder)
-    except OSError as error:
-        raise StoreError(
-            f"cannot be written ({reason(error)})", file=folder, hint="make room there"
-        ) from None
+    told = explained(StoreError, "cannot be written", file=folder, hint="make room there")
+    with told, WorkFolder(folder) as work:
+        target = work / "made"
+        target.mkdir()
+        exported = write(
+            store, target, progress or Progress(), store.repair if repaired is None else repaired
+        )
+        if folder.exists():
+            folder.rmdir()
+        target.rename(folder)
     exported.file = folder / exported.file.name
     return exported

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from desktop.data.events import Importer
 from desktop.data.reading import head
-from desktop.errors import TraceFormatError, reason
+from desktop.errors import TraceFormatError, explained
 
 FORMATS = ("otf2", "otf1", "paraver", "picl", "recorded", "curve")
 HEAD = 1 << 16
@@ -28,14 +28,10 @@ def detect(path: Path) -> Importer:
     ------
     TraceFormatError : it does not exist, cannot be read, is empty, or is of no known kind.
     """
-    try:
-        first = b""
-        if not path.is_dir():
-            first = head(path, HEAD)
-            if not first:
-                raise TraceFormatError("the file is empty", file=path, hint="choose a trace or a curve")
-    except OSError as error:
-        raise TraceFormatError(f"cannot be read ({reason(error)})", file=path) from None
+    with explained(TraceFormatError, file=path):
+        first = b"" if path.is_dir() else head(path, HEAD)
+    if not first and not path.is_dir():
+        raise TraceFormatError("the file is empty", file=path, hint="choose a trace or a curve")
     for format_id in FORMATS:
         candidate = importer(format_id)
         if candidate.detect(path, first):

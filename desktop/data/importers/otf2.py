@@ -29,7 +29,7 @@ from desktop.data.importers._otf2.records import RECORDS as COUNTED
 from desktop.data.importers._otf2.rows import Rows
 from desktop.data.reading import alone
 from desktop.data.reading import head as beginning
-from desktop.errors import TraceFormatError, reason
+from desktop.errors import TraceFormatError, explained
 from desktop.progress import Progress
 
 #: Records read at a time: the step of progress and cancel. Threads work beside each other on such blocks, and
@@ -307,10 +307,8 @@ def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, i
         raise TraceFormatError(
             "holds not exactly one OTF2 anchor file", file=path, hint="choose one *.otf2 file"
         )
-    try:
+    with explained(TraceFormatError, file=file):
         anchor = Anchor.read(file)
-    except OSError as error:
-        raise TraceFormatError(f"cannot be read ({reason(error)})", file=file) from None
     with closing(engine(anchor, RECORDS)) as opened:
         Archive(anchor, opened, sink, progress).read()
 

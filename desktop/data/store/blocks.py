@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Condition, Event, Lock, RLock, Thread
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
-from desktop.errors import DesktopError, StoreError, reason
+from desktop.errors import DesktopError, StoreError, explained
 from desktop.progress import Cancelled, Progress, at_work, working
 
 #: Bytes of all that is kept here, and of a block, unless there would be more than so many of them.
@@ -60,7 +60,7 @@ class Blocks:
             self.block *= 2
         self._state = np.zeros(-(-size // self.block), np.uint8)
         self._kept_as = place.with_suffix(".blocks")
-        try:
+        with self._writing():
             place.parent.mkdir(parents=True, exist_ok=True)
             _make_room(place)
             place.touch(0o600)
@@ -68,8 +68,6 @@ class Blocks:
             if place.stat().st_size == size:
                 self._recall()
             self._file.truncate(size)
-        except OSError as error:
-            raise self._unwritable(error) from None
         self._begun = int(np.count_nonzero(self._state))
         with self.opening:
             self._open[place] = self
@@ -208,11 +206,9 @@ class Blocks:
         end = at + len(data)
         last = self._state.size if end == self.size else end // self.block
         with self._changed:
-            try:
+            with self._writing():
                 self._file.seek(at)
                 self._file.write(data)
-            except OSError as error:
-                raise self._unwritable(error) from None
             self._state[-(-at // self.block) : last] = _HERE
             self._changed.notify_all()
 
@@ -224,10 +220,9 @@ class Blocks:
         """Numbers of blocks that nobody has asked for."""
         return np.flatnonzero(self._state == _MISSING)
 
-    def _unwritable(self, error: OSError) -> StoreError:
-        return StoreError(
-            f"cannot be written ({reason(error)})", file=self.place, hint="make room in your cache"
-        )
+    def _writing(self) -> AbstractContextManager[None]:
+        hint = "make room in your cache"
+        return explained(StoreError, "cannot be written", file=self.place, hint=hint)
 
 
 def remote_folder() -> Path:
