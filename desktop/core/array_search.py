@@ -63,7 +63,9 @@ def array_search(
     levels : (R, k) of the treatments: numbers of levels, or sizes. treatment : (N,) row of each trial.
     y : (N,) response; NaN is left out. names : (R,) of the treatments; None: their numbers from 1.
 
-    Raises ValueError: no trial has a response.
+    Raises
+    ------
+    ValueError : no trial has a response.
     """
     levels = np.asarray(levels, np.float64)
     known = np.isfinite(y)
@@ -100,7 +102,11 @@ def array_search(
 
 def array_search_of(data: Trials) -> ArraySearch:
     """The same of trials whose x are sizes: rows of the same sizes are one treatment, called by the first.
-    Raises ValueError: no trial has a response."""
+
+    Raises
+    ------
+    ValueError : no trial has a response.
+    """
     rows, first, treatment = np.unique(data.x, axis=0, return_index=True, return_inverse=True)
     names = [data.label[k] for k in first]
     return array_search(data.factors, rows, treatment.reshape(-1).astype(np.int64), data.y, names)

@@ -25,7 +25,9 @@ class Changes:
     slower : (first, last, factor): locations from the first to the last rank compute so many times longer.
     no_wait : operations in which nobody waits: `MESSAGES`, `COLLECTIVES`, or a collective operation by name.
 
-    Raises ValueError: a factor that is not above 0.
+    Raises
+    ------
+    ValueError : a factor that is not above 0.
     """
 
     network: Machine | None = None

@@ -61,8 +61,11 @@ def characteristic(text: str) -> Characteristic:
     """One of the seven by its text, or a function of p (and of the problem size N) written with + - * / ^
     ( ), numbers and `_CALLS`.
 
-    The expression is parsed and walked, never executed. Raises ValueError: it is no such expression, or has
-    no finite value at p = 1, 2, 1000 or 10^6.
+    The expression is parsed and walked, never executed.
+
+    Raises
+    ------
+    ValueError : it is no such expression, or has no finite value at p = 1, 2, 1000 or 10^6.
     """
     wanted = "".join(text.split())
     for known in CHARACTERISTICS:

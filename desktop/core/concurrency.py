@@ -31,8 +31,12 @@ class _Summary(NamedTuple):
 
 def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Floats]:
     """Levels that the curve has within ``[start, end]`` (in the unit of its edges), rising, and the part of
-    that time which it spends at each; the parts add up to 1. Both (k,). Raises ValueError: the range is empty
-    or outside the curve."""
+    that time which it spends at each; the parts add up to 1. Both (k,).
+
+    Raises
+    ------
+    ValueError : the range is empty or outside the curve.
+    """
     e = curve.edges
     a, b = max(start, float(e[0])), min(end, float(e[-1]))
     if not a < b:

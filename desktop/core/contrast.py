@@ -75,7 +75,9 @@ def align(
     fixed : by the number of a run, pairs (phase of the reference, own phase) as `desktop.core.matching.match`
         takes them.
 
-    Raises ValueError: fewer than two runs, no such reference, or pairs that cannot hold.
+    Raises
+    ------
+    ValueError : fewer than two runs, no such reference, or pairs that cannot hold.
     """
     if len(runs) < 2:
         raise ValueError(f"a comparison needs two runs or more, there are {len(runs)}")
@@ -230,7 +232,9 @@ def place(
     ----------
     before : a placement that may be of the same curves with other phases; then nothing is subtracted again.
 
-    Raises ValueError: there is no such axis.
+    Raises
+    ------
+    ValueError : there is no such axis.
     """
     if axis not in AXES:
         raise ValueError(f"the axis is {axis!r}, it must be one of {', '.join(AXES)}")

@@ -43,8 +43,13 @@ class Covariate:
 
 
 def covariate(name: str, data: Trials, *, blocks: bool = True) -> Covariate:
-    """Of what was noted beside trials by that name. Raises ValueError: the covariate is the same in all
-    trials or given by the terms, or nothing is left to judge by."""
+    """Of what was noted beside trials by that name.
+
+    Raises
+    ------
+    ValueError : the covariate is the same in all trials or given by the terms, or nothing is left to judge
+    by.
+    """
     from scipy.special import stdtr
 
     without = analyse(data, blocks=blocks, covariate=name)

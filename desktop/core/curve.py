@@ -29,7 +29,9 @@ class StepCurve:
     unit : seconds in one unit of `edges`; 1 means that `edges` are seconds.
     quantity : what `level` counts, where it is not processors that compute.
 
-    Raises CurveError: shapes, order or values that are not those of a step function, naming the place.
+    Raises
+    ------
+    CurveError : shapes, order or values that are not those of a step function, naming the place.
     """
 
     edges: Floats
@@ -101,8 +103,12 @@ class StepCurve:
         return np.where(inside, self.level[np.clip(j, 0, self.segments - 1)], 0.0)
 
     def window(self, start: float, end: float) -> StepCurve:
-        """The part within ``[start, end]`` seconds; times stay as they are. Raises ValueError: the window is
-        empty or lies outside the curve."""
+        """The part within ``[start, end]`` seconds; times stay as they are.
+
+        Raises
+        ------
+        ValueError : the window is empty or lies outside the curve.
+        """
         a = max(start / self.unit, float(self.edges[0]))
         b = min(end / self.unit, float(self.edges[-1]))
         if not a < b:

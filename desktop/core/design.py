@@ -223,8 +223,12 @@ def _krawtchouk(j: int, w: int, n: int) -> int:
 
 
 def names_for(count: int) -> tuple[str, ...]:
-    """Letters, or F1, F2, ... for more factors than there are letters. Raises ValueError: fewer than 1 or
-    more than `MOST_FACTORS` factors."""
+    """Letters, or F1, F2, ... for more factors than there are letters.
+
+    Raises
+    ------
+    ValueError : fewer than 1 or more than `MOST_FACTORS` factors.
+    """
     if not 1 <= count <= MOST_FACTORS:
         raise ValueError(f"{count} factors are asked for, 1 to {MOST_FACTORS} are possible")
     return tuple(LETTERS[:count]) if count <= len(LETTERS) else tuple(f"F{j + 1}" for j in range(count))
@@ -255,7 +259,9 @@ def regular(
     generators : such as ``E=ABC`` or ``swap=-push:pop``; None: of minimum aberration where that is known (to
         128 runs), else the best found, signed so that the run without any delay is there.
 
-    Raises ValueError: the numbers do not fit, or the generators contradict each other; names the word.
+    Raises
+    ------
+    ValueError : the numbers do not fit, or the generators contradict each other; names the word.
     """
     names = _named(factors)
     count = len(names)
@@ -320,7 +326,12 @@ def _split(generators: Sequence[str] | str) -> list[str]:
 
 def members_of(word: str, names: Sequence[str]) -> tuple[int, ...]:
     """Indices of the factors in a word: ``ABC``, ``A:B:C``, ``push*pop``; letters stand for positions where
-    they are no names. Raises ValueError: a part is no factor, or stands twice."""
+    they are no names.
+
+    Raises
+    ------
+    ValueError : a part is no factor, or stands twice.
+    """
     # A dot separates only where no name has one.
     signs = r"[:*]" if any("." in name for name in names) else r"[:*.]"
     parts = [word] if word in names else [part for part in re.split(signs, word) if part]
@@ -476,9 +487,12 @@ def foldover(design: Design, factor: str | None = None) -> Design:
 
     All signs reversed, words of odd length vanish (resolution III becomes IV); one factor's signs reversed,
     that factor and its two-factor interactions become clear. A word that vanishes is + in one half and - in
-    the other from then on: it is what tells the halves apart, and the note names it. Raises ValueError: the
-    design is not regular or full already, there is no such factor, or no word vanishes (the mirror image
-    would be the same runs).
+    the other from then on: it is what tells the halves apart, and the note names it.
+
+    Raises
+    ------
+    ValueError : the design is not regular or full already, there is no such factor, or no word vanishes (the
+    mirror image would be the same runs).
     """
     if not design.regular or design.kind == "full":
         raise ValueError("only a regular fraction can be folded over")
@@ -515,8 +529,12 @@ def foldover(design: Design, factor: str | None = None) -> Design:
 
 
 def plackett_burman(factors: Sequence[str], runs: int | None = None) -> Design:
-    """Main effects of up to R - 1 factors in R = 12, 20 or 24 runs. Raises ValueError: there is no such
-    number of runs, or there are too many factors."""
+    """Main effects of up to R - 1 factors in R = 12, 20 or 24 runs.
+
+    Raises
+    ------
+    ValueError : there is no such number of runs, or there are too many factors.
+    """
     names = _named(factors)
     runs = runs or next((n for n in _CYCLES if n > len(names)), 0)
     if runs not in _CYCLES:
@@ -556,8 +574,11 @@ ARRAYS: dict[str, tuple[int, tuple[int, ...]]] = {
 def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
     """A standard array, for more than two sizes of delay; levels 0, 1, 2, ...
 
-    L25 is that of NISTIR 5131, table 4: run 5 i + j + 1 has i, j and (k i + j) mod 5. Raises ValueError:
-    there is no such array, or it has too few columns.
+    L25 is that of NISTIR 5131, table 4: run 5 i + j + 1 has i, j and (k i + j) mod 5.
+
+    Raises
+    ------
+    ValueError : there is no such array, or it has too few columns.
     """
     names = _named(factors)
     if name not in ARRAYS:
@@ -645,8 +666,12 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
 
 
 def smallest_runs(count: int, resolution: int) -> int:
-    """Runs of the smallest regular design of k factors with at least that resolution. Raises ValueError:
-    there is none within `MOST_RUNS`."""
+    """Runs of the smallest regular design of k factors with at least that resolution.
+
+    Raises
+    ------
+    ValueError : there is none within `MOST_RUNS`.
+    """
     for base in range(max(1, count.bit_length()), count + 1):
         if 1 << base > MOST_RUNS:
             break
@@ -665,7 +690,12 @@ def roman(resolution: int) -> str:
 
 
 def resolution_of(text: str) -> int:
-    """3 for ``III`` or ``3``; 0 for ``full``. Raises ValueError: it is none."""
+    """3 for ``III`` or ``3``; 0 for ``full``.
+
+    Raises
+    ------
+    ValueError : it is none.
+    """
     if text.isdigit():
         return int(text)
     if text.upper() in _ROMAN or text == "full":
@@ -692,8 +722,11 @@ def run_sheet(design: Design, replicates: int, seed: int, fold_after: int = 0) -
 
     Replicates that are added change no trial before them. Nor does a fold: the first half of the first
     `fold_after` replicates is in the order that it had by itself, the mirror image of these follows as a
-    block of its own, from a seed derived from the first, and then what is left of both halves. Raises
-    ValueError: no replicate, more than `MOST_TRIALS` trials, a seed below zero, or a fold after more
+    block of its own, from a seed derived from the first, and then what is left of both halves.
+
+    Raises
+    ------
+    ValueError : no replicate, more than `MOST_TRIALS` trials, a seed below zero, or a fold after more
     replicates than there are, or of a design that has none.
     """
     if not 1 <= replicates * design.runs <= MOST_TRIALS:

@@ -41,8 +41,12 @@ def scaling(
     df: tuple[float, float] = (float("inf"), float("inf")),
 ) -> tuple[Scaling, ...]:
     """Effects (value, se) by name at two numbers of processors, in the order of the first; ``df``: of
-    either's standard errors. Raises ValueError: large_p is not above small_p, or the tables have no name in
-    common."""
+    either's standard errors.
+
+    Raises
+    ------
+    ValueError : large_p is not above small_p, or the tables have no name in common.
+    """
     if not large_p > small_p >= 1:
         raise ValueError(
             f"the scaling test needs a larger number of processors than {small_p:g}, got {large_p:g}"
@@ -96,7 +100,12 @@ def scale_test(
     mu: float, factor: float, scale: float, interaction: float, se: float, df: float = float("inf")
 ) -> ScaleTest:
     """Verdict from the half effects of a 2^2 experiment, the standard error of each and its degrees of
-    freedom; every step of it at the 5 % level. Raises ValueError: the standard error is below zero."""
+    freedom; every step of it at the 5 % level.
+
+    Raises
+    ------
+    ValueError : the standard error is below zero.
+    """
     if se < 0:
         raise ValueError(f"a standard error is not below zero, got {se:g}")
     if not mu > 0:
@@ -193,8 +202,11 @@ def dose(
     they are differences to the same runs; it is part of se^2.
 
     One test of all sizes together; of standard errors with few degrees of freedom by simulation with these
-    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007). Raises ValueError:
-    fewer than two sizes, or one that is not positive.
+    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007).
+
+    Raises
+    ------
+    ValueError : fewer than two sizes, or one that is not positive.
     """
     order = np.argsort(delay)
     delay, effect, se = (np.asarray(v, np.float64)[order] for v in (delay, effect, se))
@@ -284,7 +296,9 @@ def over_processors(
     are known and positive; then what the fit leaves is the error, with K - 2 degrees of freedom. ``df``: of
     the standard errors.
 
-    Raises ValueError: fewer than three different p.
+    Raises
+    ------
+    ValueError : fewer than three different p.
     """
     p, effect = np.asarray(p, np.float64), np.asarray(effect, np.float64)
     if np.unique(p).size < 3:

@@ -91,7 +91,12 @@ def trials(
     half: Ints | None = None,
     beside: Mapping[str, Floats] | None = None,
 ) -> Trials:
-    """Check and assemble. Raises ValueError: shapes differ, or a level is neither -1 nor +1."""
+    """Check and assemble.
+
+    Raises
+    ------
+    ValueError : shapes differ, or a level is neither -1 nor +1.
+    """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.shape != (y.size, len(factors)):
         raise ValueError(f"x has shape {x.shape}, expected ({y.size}, {len(factors)})")
@@ -338,8 +343,10 @@ def analyse(
     transform : power of the response, 0 for its logarithm.
     covariate : of `Trials.beside`: what the response follows it by is taken off (analysis of covariance).
 
-    Raises ValueError: fewer than two treatments with a response, an error method without its data, a power of
-    a response that is not positive, or a covariate that was not noted or follows from the factors.
+    Raises
+    ------
+    ValueError : fewer than two treatments with a response, an error method without its data, a power of a
+    response that is not positive, or a covariate that was not noted or follows from the factors.
     """
     notes: list[str] = []
     if covariate:

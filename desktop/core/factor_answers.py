@@ -65,8 +65,12 @@ def rank_pairs(
     starts: int = 3,
     progress: Progress | None = None,
 ) -> Ranking:
-    """All pairs and singles of `functions` (UTK-CS-97-354, tables 2, 3 and 4). Raises ValueError: as
-    `fit_joint` and `fit_individual` where no choice can be fitted."""
+    """All pairs and singles of `functions` (UTK-CS-97-354, tables 2, 3 and 4).
+
+    Raises
+    ------
+    ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
+    """
     progress = progress or Progress()
     sets: list[tuple[str, ...]] = [(f,) for f in functions]
     sets += list(combinations(functions, 2))
@@ -144,7 +148,11 @@ def choose(
     progress: Progress | None = None,
 ) -> FactorChoice:
     """The functions (all pairs and singles where none are given) and the response ("" for any) by AICc.
-    Raises ValueError: as `fit_joint` and `fit_individual` where no choice can be fitted."""
+
+    Raises
+    ------
+    ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
+    """
 
     def fitted(part: Measurements, chosen: Sequence[str], how: str, starts: int) -> ModelFit:
         if kind == "individual":
@@ -227,8 +235,12 @@ class CellCheck:
 
 
 def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[CellCheck, ...]:
-    """Every cell predicted by a joint fit to the others (what the paper lacks). Raises ValueError: `fit` is
-    not joint."""
+    """Every cell predicted by a joint fit to the others (what the paper lacks).
+
+    Raises
+    ------
+    ValueError : `fit` is not joint.
+    """
     if fit.kind != "joint":
         raise ValueError("only a joint fit can predict a cell from the others")
     progress = progress or Progress()

@@ -306,9 +306,13 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
 def references(
     data: Measurements, cells: FactorCells, reference: str | None, functions: list[str]
 ) -> tuple[Floats, list[str]]:
-    """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected part
-    of the table; parameters that no measurement touches are fixed at 0. Raises ValueError: `reference` is no
-    system or code, or has no measurements."""
+    """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
+    part of the table; parameters that no measurement touches are fixed at 0.
+
+    Raises
+    ------
+    ValueError : `reference` is no system or code, or has no measurements.
+    """
     shape, count = (len(data.codes), len(data.systems)), len(functions)
     fixed = np.full((sum(shape), count), np.nan)
     wanted = -1

@@ -248,7 +248,11 @@ def fit_individual(
     data: Measurements, functions: Sequence[str] = ("1/p", "1/sqrt(p)"), response: str = "t'"
 ) -> ModelFit:
     """Every cell by itself (UTK-CS-97-354, section 4.1). Cells with fewer points than functions are left out.
-    Raises ValueError: no cell can be fitted, or the arguments are wrong."""
+
+    Raises
+    ------
+    ValueError : no cell can be fitted, or the arguments are wrong.
+    """
     used_functions, answer = _prepared(data, functions, response)
     log = answer.kind == "log"
     columns = answer.columns(used_functions, data.p, data.size)
@@ -327,7 +331,9 @@ def fit_joint(
         not fit).
     starts : random starts beside the two fixed ones; the lowest sum of squares wins.
 
-    Raises ValueError: one system or one code only, no more measurements than parameters, or wrong arguments.
+    Raises
+    ------
+    ValueError : one system or one code only, no more measurements than parameters, or wrong arguments.
     """
     used_functions, answer = _prepared(data, functions, response)
     log = answer.kind == "log"

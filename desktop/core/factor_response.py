@@ -37,9 +37,12 @@ class FactorResponse:
 def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     """The transformation of equation 11, as far as work and peak are known.
 
-    A missing peak counts as 1. Missing work is replaced by the median of t p r_peak of the code, which makes
-    t' of every code about 1; shares and ratios do not depend on it. Raises ValueError: an unknown kind, or
-    ``t`` for data that are already transformed.
+    A missing peak counts as 1. Missing work is replaced by the median of t p r_peak of the code, which
+    makes t' of every code about 1; shares and ratios do not depend on it.
+
+    Raises
+    ------
+    ValueError : an unknown kind, or ``t`` for data that are already transformed.
     """
     if kind not in RESPONSES:
         raise ValueError(f"there is no response {kind!r}, known are {', '.join(RESPONSES)}")

@@ -55,7 +55,9 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
     in_order : the runs were made one after the other, first `base`, then `new`, each in the order given: a
         steady drift over them is taken out. The sides then have to differ twice as much.
 
-    Raises ValueError: the sides are not about the same times.
+    Raises
+    ------
+    ValueError : the sides are not about the same times.
     """
     if base.ndim != 2 or new.ndim != 2 or len(base) != len(new):
         raise ValueError(

@@ -57,7 +57,9 @@ class Machine:
     bytes from which on a message is sent only when it is expected (rendezvous: those of more bytes);
     buses : messages that are under way at a time, 0 for any number.
 
-    Raises ValueError: a latency or a number of buses below 0, a bandwidth or limit that is not above.
+    Raises
+    ------
+    ValueError : a latency or a number of buses below 0, a bandwidth or limit that is not above.
     """
 
     latency_s: float = 0.0

@@ -101,7 +101,9 @@ def match(a: Shapes, b: Shapes, fixed: Sequence[tuple[int, int]] = ()) -> Matchi
     fixed : pairs (phase of A, phase of B), both from 0, that hold whatever they cost; `NONE` in place of
         either says that the other has no partner.
 
-    Raises ValueError: a fixed pair names a phase that is not there, or two of them contradict each other.
+    Raises
+    ------
+    ValueError : a fixed pair names a phase that is not there, or two of them contradict each other.
     """
     costs = pair_costs(a, b)
     bound = costs.copy()

@@ -89,8 +89,12 @@ class NormalForms:
 
 
 def search_forms(data: Measurements, progress: Progress | None = None) -> NormalForms:
-    """A form for every cell, and how well such forms predict. Raises ValueError: no cell has points at
-    `FEWEST` different p."""
+    """A form for every cell, and how well such forms predict.
+
+    Raises
+    ------
+    ValueError : no cell has points at `FEWEST` different p.
+    """
     progress = progress or Progress()
     time = data.time / data.p if data.transformed else data.time
     cells = np.unique(np.stack([data.code, data.system], axis=1), axis=0).tolist()

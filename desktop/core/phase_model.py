@@ -292,8 +292,12 @@ def learn(
 ) -> Law:
     """What runs at p (N,) that took `time` (N,) seconds say by themselves. `scale` (N,): what errors are
     relative to, else the times. `seed`: of the draws; quantities that are added need two. `speed` as of
-    `model_phases`. Raises ValueError: fewer than `FEWEST` different p, a p below 1, or times that are
-    negative."""
+    `model_phases`.
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p, a p below 1, or times that are negative.
+    """
     blocks = [None] if speed is None else list(speed)
     drawing, ends = _Drawing(seed), block_ends(len(blocks))
     for b, own in enumerate(blocks):
@@ -565,7 +569,11 @@ def _turn(grid: Floats, begun: Flags) -> Turn | None:
 def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
     """Laws of all phases, of the run, and of what phases are made of. `speed` (blocks, R, functions): of the
     systems that the runs were on; as many draws of each block. Parts and accounts have every `FEWER`th block.
-    Raises ValueError: fewer than `FEWEST` different p, or a phase without time."""
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p, or a phase without time.
+    """
     count, p = len(data.phases), data.p
     whole = data.duration.sum(axis=1)
     blocks = [None] if speed is None else list(speed)

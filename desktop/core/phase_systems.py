@@ -112,8 +112,12 @@ def model_runs(data: ScalingRuns) -> PhaseModel | SystemsModel:
 
 
 def model_systems(data: ScalingRuns) -> SystemsModel:
-    """Of runs on two or more systems (`data.systems`). Raises ValueError: fewer than `FEWEST` different p of
-    all runs, or a phase without time."""
+    """Of runs on two or more systems (`data.systems`).
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p of all runs, or a phase without time.
+    """
     systems = tuple(dict.fromkeys(data.systems))
     number = np.array([systems.index(name) for name in data.systems])
     own = [data.only(np.flatnonzero(number == s).tolist()) for s in range(len(systems))]

@@ -325,8 +325,10 @@ def fit_breaks(
     like : a fit of this curve. Breaks at the same seconds as its own are exactly its own, so that phases
         between them come out bit for bit as they are there; seconds alone may be off by their last digit.
 
-    Raises ValueError: unknown model; breaks that do not increase or do not begin and end with the curve;
-    degrees that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
+    Raises
+    ------
+    ValueError : unknown model; breaks that do not increase or do not begin and end with the curve; degrees
+        that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
     """
     used = _checked(curve, model, basis)
     times = np.asarray(breaks_s, float)

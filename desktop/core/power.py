@@ -87,8 +87,12 @@ def detectable(sigma: float, treatments: int, replicates: int, power: float = PO
 
 def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
     """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n), with s the
-    upper bound of sigma, which `df` degrees of freedom gave; `MOST` if nothing bounds it. Raises ValueError:
-    the effect is not positive."""
+    upper bound of sigma, which `df` degrees of freedom gave; `MOST` if nothing bounds it.
+
+    Raises
+    ------
+    ValueError : the effect is not positive.
+    """
     if not effect > 0:
         raise ValueError("the effect to be seen has to be positive")
     if not df > 0:
@@ -99,7 +103,12 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
 
 def replicates_to_find(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
     """Replicates that find the effect with the chance `POWER` at the 5 % level, with the upper bound of
-    sigma; `MOST` if these are not enough. Raises ValueError: the effect is not positive."""
+    sigma; `MOST` if these are not enough.
+
+    Raises
+    ------
+    ValueError : the effect is not positive.
+    """
     if not effect > 0:
         raise ValueError("the effect to be seen has to be positive")
     bound, low, high = sigma_bound(sigma, df), 1, 2

@@ -114,8 +114,11 @@ def recommend(
 
     Among designs of at least that resolution the fewest trials; of those, the most treatments, as they tell
     more apart. Where no number of trials is enough, the largest. `known`: runs and resolution of the regular
-    designs that there are, where somebody has looked already. Raises ValueError: noise or effect are not
-    positive, or there is no design of so many factors.
+    designs that there are, where somebody has looked already.
+
+    Raises
+    ------
+    ValueError : noise or effect are not positive, or there is no design of so many factors.
     """
     if not (noise > 0 and effect > 0):
         raise ValueError("the noise of a trial and the effect to be seen have to be positive")

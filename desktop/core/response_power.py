@@ -46,8 +46,12 @@ class Powers:
 
 def powers(data: Trials, replicated: bool) -> Powers:
     """Of the trials' responses, with all treatments (`replicated`) or main effects as the model, and blocks.
-    Raises ValueError: responses are not all positive, are all the same, or leave fewer than three degrees of
-    freedom."""
+
+    Raises
+    ------
+    ValueError : responses are not all positive, are all the same, or leave fewer than three degrees of
+    freedom.
+    """
     from scipy.special import chdtri
 
     data = data.known()

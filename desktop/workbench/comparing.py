@@ -63,8 +63,12 @@ class Compared:
 
 
 def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> Compared:
-    """The only table of `tables_in`, or of several the one that was measured with this. Raises TableError,
-    ExperimentError, ValueError: there is none."""
+    """The only table of `tables_in`, or of several the one that was measured with this.
+
+    Raises
+    ------
+    TableError, ExperimentError, ValueError : there is none.
+    """
     tables = tables_in(path)
     if len(tables) == 1:
         return tables[0]
@@ -79,8 +83,12 @@ def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> Co
 
 def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
     """Tables of effects, from effects, from runs, or from the trials of an experiment: one for every size of
-    the delay (and number of processors) that a column of the file says. Raises TableError, ExperimentError,
-    ValueError: it is none of these."""
+    the delay (and number of processors) that a column of the file says.
+
+    Raises
+    ------
+    TableError, ExperimentError, ValueError : it is none of these.
+    """
     from desktop.data import runs
 
     path = Path(path)
@@ -109,7 +117,10 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     Of one place at a time an effect is the difference to the trials without a delay. Its standard error lets
     either mean have a variance of its own (as the run grows longer, so does its noise); of fewer than `_OWN`
     trials it is that of all sizes together, in proportion to the mean, as so few say next to nothing of it.
-    Raises ValueError: of one place at a time, no trial is without a delay.
+
+    Raises
+    ------
+    ValueError : of one place at a time, no trial is without a delay.
     """
     if table.delay is None:
         return ()
@@ -227,8 +238,12 @@ class Normalised:
 
 
 def normalised(first: Compared, second: Compared) -> tuple[Normalised, ...]:
-    """Main effects of either table, NaN where one has none. Raises ValueError: an unperturbed run is not
-    known."""
+    """Main effects of either table, NaN where one has none.
+
+    Raises
+    ------
+    ValueError : an unperturbed run is not known.
+    """
     for table in (first, second):
         if not table.unperturbed > 0:
             raise ValueError("the time of the unperturbed run is not known; choose a table of runs")
@@ -257,8 +272,12 @@ def _change(
 
 
 def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
-    """The tables at the smallest and the largest number of processors combined (5417, table 3). Raises
-    ValueError: fewer than two different numbers are said, or the tables share no effect."""
+    """The tables at the smallest and the largest number of processors combined (5417, table 3).
+
+    Raises
+    ------
+    ValueError : fewer than two different numbers are said, or the tables share no effect.
+    """
     sized = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     if len(sized) < 2 or sized[0].processors == sized[-1].processors:
         raise ValueError(f"two tables with different numbers of processors are needed, {len(sized)} say one")
@@ -281,8 +300,12 @@ class Scaled:
 
 
 def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
-    """a/p + b for every effect that stands in all tables (5139, tables 5 to 8). Raises ValueError: fewer than
-    three different numbers of processors."""
+    """a/p + b for every effect that stands in all tables (5139, tables 5 to 8).
+
+    Raises
+    ------
+    ValueError : fewer than three different numbers of processors.
+    """
     sized = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     p = np.array([t.processors for t in sized])
     if np.unique(p).size < 3:
@@ -299,7 +322,11 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
 
 def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     """Effects over the size of the delay (5131, figure 3), for main effects that two sizes or more tell.
-    Raises ValueError: there is none."""
+
+    Raises
+    ------
+    ValueError : there is none.
+    """
     sized = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
     by_name = []
     for name in dict.fromkeys(n for t in sized for n in t.effects if ":" not in n):
@@ -345,8 +372,11 @@ def scale_test_of(effects: Effects, factor: str, scale: str, se: float | None = 
     """One factor and the scale (5417, table 4), from the effects of both and of their interaction.
 
     `se` of a half effect, as known elsewhere; None: from replicates, with their degrees of freedom. Three
-    effects tell nothing of their own error. Raises ValueError: one of the three effects cannot be told from
-    these trials.
+    effects tell nothing of their own error.
+
+    Raises
+    ------
+    ValueError : one of the three effects cannot be told from these trials.
     """
     names = effects.trials.factors
     for name in (factor, scale):

@@ -19,7 +19,11 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
 
     Numbers alone, a line each, belong to the trials from `first` on. Under a heading every row says which
     trial it is: by ``order``, by ``treatment`` (and ``replicate``), or by its levels (rows of the same levels
-    are replicates in their order). Raises ValueError: names the line and the value that make no sense.
+    are replicates in their order).
+
+    Raises
+    ------
+    ValueError : names the line and the value that make no sense.
     """
     from desktop.data.jobs import planned
 

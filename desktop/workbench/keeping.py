@@ -624,8 +624,12 @@ class ProjectStore:
 
 
 def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
-    """What a project file holds; `closed`: one that was unpacked from a bundle. Raises ProjectError: see
-    `desktop.data.project_file.read`."""
+    """What a project file holds; `closed`: one that was unpacked from a bundle.
+
+    Raises
+    ------
+    ProjectError : see `desktop.data.project_file.read`.
+    """
     from desktop.data import project_file
 
     return project_file.read(path, Workspace, model.names(), closed=closed)

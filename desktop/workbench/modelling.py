@@ -534,8 +534,12 @@ def _fitted(project: ModelProject, job: Progress) -> dict[str, object]:
 
 
 def model_of(record: KeptTable, progress: Progress) -> ModelSnapshot:
-    """A table of a project and its model as it was asked for, without a bench. Raises DesktopError, OSError:
-    the table cannot be read."""
+    """A table of a project and its model as it was asked for, without a bench.
+
+    Raises
+    ------
+    DesktopError, OSError : the table cannot be read.
+    """
     project = ModelProject(_read_again(record)[1], record.settings or ModelSettings())
     shown = ModelSnapshot(project=project, source=record.path or record.text or None)
     return changed(shown, _fitted(project, progress))

@@ -79,8 +79,12 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
 
 
 def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | None) -> list[Traced]:
-    """Runs of a project to be read; with their phases where every phase is in all of them. Raises
-    ProjectError: a trace is not where it was."""
+    """Runs of a project to be read; with their phases where every phase is in all of them.
+
+    Raises
+    ------
+    ProjectError : a trace is not where it was.
+    """
     from desktop.data.phase_scaling import Traced
 
     whole = alignment is not None and bool((alignment.rows >= 0).all())

@@ -251,8 +251,12 @@ def build_run(
     like: TraceRun | None = None,
 ) -> tuple[TraceRun, Fits]:
     """Curves and their summaries, and the first sweep, so that the window has a fit with the curve. `like`: a
-    run of the trace, of which is taken what is the same. Raises CurveError: the trace has no curve of that
-    `name`."""
+    run of the trace, of which is taken what is the same.
+
+    Raises
+    ------
+    CurveError : the trace has no curve of that `name`.
+    """
     from desktop.data.curves import build_curve
     from desktop.data.material import stack as activities
     from desktop.data.presence import structure

@@ -556,7 +556,11 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def take_breaks(self, times_s: Sequence[float]) -> None:
         """Phases between these times (seconds), of which those in the run count, in place of all breaks.
-        Raises ValueError: that makes more than `N_LIMIT` phases."""
+
+        Raises
+        ------
+        ValueError : that makes more than `N_LIMIT` phases.
+        """
         run = self.snapshot.run
         if run is None or self._settled() is None:
             return
