@@ -298,7 +298,7 @@ def described(design: Design) -> JSON:
     """The keys of the contract that follow from the design."""
     from desktop.core.design import roman
 
-    mains, pairs = design.clear()
+    mains, pairs = design.clear
     words = design.defining_relation()
     return {
         "kind": design.kind,
@@ -308,7 +308,7 @@ def described(design: Design) -> JSON:
         "generators": list(design.generators),
         "defining_relation": [("-" if sign < 0 else "") + design.word(members) for sign, members in words],
         "resolution": roman(design.resolution),
-        "word_length_pattern": list(design.word_lengths()[2:]),
+        "word_length_pattern": list(design.word_lengths[2:]),
         "minimum_aberration": design.minimum_aberration,
         "aliases": [[design.term(members) for members in same] for same in design.aliases()],
         "clear_main_effects": [design.factors[j] for j in mains],
@@ -381,8 +381,8 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: ar
             "runs": offer.runs,
             "resolution": designs.roman(offer.resolution),
             "word_length_pattern": list(offer.word_lengths[2:]),
-            "clear_main_effects": offer.clear_mains,
-            "clear_two_factor_interactions": offer.clear_pairs,
+            "clear_main_effects": len(offer.clear[0]),
+            "clear_two_factor_interactions": len(offer.clear[1]),
             "generators": list(offer.generators),
             "minimum_aberration": offer.minimum_aberration,
             "seconds": offer.runs * options.replicates * options.run_s if options.run_s else None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import comb
 from typing import Literal
@@ -122,6 +122,7 @@ class Design:
                 sets.setdefault(self.key(members)[0], []).append(members)
         return tuple(tuple(members) for mask, members in sets.items() if len(members) > 1 and mask)
 
+    @cached_property
     def clear(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """Main effects, and two-factor interactions, that share their column with no other of either."""
         count = len(self.factors)
@@ -137,6 +138,7 @@ class Design:
         mains = tuple(j for j in range(count) if used[self.masks[j]] == 1)
         return mains, tuple((a, b) for a, b in pairs if used[self.masks[a] ^ self.masks[b]] == 1)
 
+    @cached_property
     def word_lengths(self) -> tuple[int, ...]:
         """(A1, A2, A3, ...): words of the defining relation by length; for any number of factors, from the
         runs by MacWilliams' identity."""
@@ -162,8 +164,7 @@ class Design:
         """Length of the shortest word; 0 for a full factorial, 3 for Plackett-Burman."""
         if not self.regular:
             return 3 if self.kind == "plackett-burman" else 0
-        lengths = self.word_lengths()
-        return next((i + 1 for i, count in enumerate(lengths) if count), 0)
+        return next((i + 1 for i, count in enumerate(self.word_lengths) if count), 0)
 
     def defining_relation(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Sign and members of every word, shortest first (the identity left out); of long relations the
@@ -628,22 +629,7 @@ def _four_levels() -> Ints:
 # --- choosing ---
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A design that fits, in short."""
-
-    kind: Kind
-    runs: int
-    resolution: int
-    word_lengths: tuple[int, ...]
-    clear_mains: int
-    clear_pairs: int
-    generators: tuple[str, ...]
-    minimum_aberration: bool
-    name: str = ""
-
-
-def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 3) -> tuple[Offer, ...]:
+def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 3) -> tuple[Design, ...]:
     """Two-level designs of at least that resolution within the budget of runs, fewest runs first."""
     names = _named(factors)
     count = len(names)
@@ -652,17 +638,11 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
         runs = 1 << base
         if runs > min(budget or MOST_RUNS, MOST_RUNS):
             break
-        design = regular(names, runs)
-        if design.resolution and design.resolution < resolution:
-            continue
-        mains, pairs = map(len, design.clear())
-        about = design.resolution, design.word_lengths(), mains, pairs, design.generators
-        offered.append(Offer(design.kind, runs, *about, design.minimum_aberration))
-    if resolution <= 3:
-        for runs in _CYCLES:
-            if count < runs <= min(budget or runs, 1 << count):
-                offered.append(Offer("plackett-burman", runs, 3, (), 0, 0, (), False))
-    return tuple(sorted(offered, key=lambda offer: (offer.runs, -offer.resolution)))
+        offered.append(regular(names, runs))
+    sizes = [runs for runs in _CYCLES if count < runs <= min(budget or runs, 1 << count)]
+    offered += [plackett_burman(names, runs) for runs in sizes]
+    enough = (design for design in offered if not 0 < design.resolution < resolution)
+    return tuple(sorted(enough, key=lambda design: (design.runs, -design.resolution)))
 
 
 def smallest_runs(count: int, resolution: int) -> int:

@@ -52,12 +52,12 @@ def described(design: Design) -> tuple[list[str], list[str]]:
         shown = " = ".join(signed(sign, members) for sign, members in words[:_WORDS])
         more = f" … and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
         sentences.append(f"Defining relation: I = {shown}{more}")
-        lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths(), 1) if n]
+        lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths, 1) if n]
         least = ", the fewest short ones there can be" if design.minimum_aberration else ""
         sentences.append(f"Words by their letters: {', '.join(lengths)}{least}.")
     sets = design.aliases()
     if design.regular:
-        mains, pairs = design.clear()
+        mains, pairs = design.clear
         sentences.append(f"Clear main effects: {', '.join(design.factors[j] for j in mains) or 'none'}.")
         if design.generators:
             clear = ", ".join(design.term(pair) for pair in pairs[:60]) or "none"

@@ -22,7 +22,7 @@ from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
-    from desktop.core.design import Design, Offer
+    from desktop.core.design import Design
     from desktop.core.effects import Effects
     from desktop.core.response_power import Powers
     from desktop.data.answer import SptAnswer
@@ -89,7 +89,7 @@ class ExperimentSnapshot:
     name: str = ""
     saved: bool = True
     design: Design | None = None
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[Design, ...] = ()
     trials: tuple[Trial, ...] = ()
     state: State | None = None
     effects: Effects | None = None
@@ -848,14 +848,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._ask(experiment)
         names = experiment.names
 
-        def offered(job: Job) -> tuple[tuple[Offer, ...], float]:
+        def offered(job: Job) -> tuple[tuple[Design, ...], float]:
             from desktop.core.design import offers
             from desktop.data.answer import delay_unit_of
 
             # The same that all sentences on this experiment refer to.
             return offers(names) if len(names) <= LISTED else (), delay_unit_of(experiment)
 
-        def done(outcome: tuple[tuple[Offer, ...], float]) -> None:
+        def done(outcome: tuple[tuple[Design, ...], float]) -> None:
             self._show(offers=outcome[0], unit_s=outcome[1])
 
         self._planning.submit("Designs", offered, done, self._failed)

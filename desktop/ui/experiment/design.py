@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
+from desktop.core.design import ARRAYS, MOST_RUNS, Design, roman, smallest_runs
 from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, recommend
 from desktop.core.recommend import described as described_in_words
@@ -246,7 +246,7 @@ class DesignStep(Step):
                 TableRow(
                     (
                         offer.runs, _kind_name(offer), roman(offer.resolution), words or "–",
-                        offer.clear_mains, offer.clear_pairs, trials, time,
+                        *map(len, offer.clear), trials, time,
                     ),
                     key, tip=" ".join(offer.generators),
                 )
@@ -454,7 +454,7 @@ def _sizes(sizes: tuple[int, ...]) -> list[str]:
     return [f"{sizes.count(s)}×{s}" for s in sorted(set(sizes))]
 
 
-def _kind_name(offer: Offer) -> str:
+def _kind_name(offer: Design) -> str:
     names = {"full": "full", "regular": "fraction", "plackett-burman": "Plackett-Burman"}
     best = ", least aberration" if offer.kind == "regular" and offer.minimum_aberration else ""
     return names.get(offer.kind, offer.kind) + best
