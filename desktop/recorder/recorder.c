@@ -352,8 +352,48 @@ static Function next(const char *name)
 }
 #define NEXT(name) ({ static Function f_; if (UNLIKELY(!f_)) f_ = next(#name); f_; })
 
+/* A program may ask by weak references which calls the library has, as mpi4py does: those that it lacks, and for which
+ * wrappers were found instead, are not there after all. Such a page stays writable. */
+static void hide_what_it_lacks(void)
+{
+    Dl_info own, there;
+    struct link_map *map = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (!program || dlinfo(program, RTLD_DI_LINKMAP, &map) || !dladdr(folder, &own)) return;
+    for (; map; map = map->l_next) {
+        const char *names = NULL;
+        const ElfW(Sym) *symbols = NULL;
+        const ElfW(Rela) *first[2] = {NULL, NULL};
+        size_t bytes[2] = {0, 0};
+        for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
+            /* Some loaders leave what is relative to the object as it is. */
+            const void *at = (const void *)(d->d_un.d_ptr + (d->d_un.d_ptr < map->l_addr ? map->l_addr : 0));
+            if (d->d_tag == DT_STRTAB) names = at;
+            if (d->d_tag == DT_SYMTAB) symbols = at;
+            if (d->d_tag == DT_RELA) first[0] = at;
+            if (d->d_tag == DT_JMPREL) first[1] = at;
+            if (d->d_tag == DT_RELASZ) bytes[0] = d->d_un.d_val;
+            if (d->d_tag == DT_PLTRELSZ) bytes[1] = d->d_un.d_val;
+        }
+        for (int k = 0; k < 2; k++)
+            for (size_t i = 0; names && symbols && first[k] && i < bytes[k] / sizeof **first; i++) {
+                const ElfW(Sym) *s = &symbols[first[k][i].r_info >> 32];
+                if (s->st_info >> 4 != STB_WEAK || s->st_shndx != SHN_UNDEF || strncmp(names + s->st_name, "MPI_", 4)) continue;
+                void **found = (void **)(map->l_addr + first[k][i].r_offset);
+                char real[80];
+                snprintf(real, sizeof real, "P%s", names + s->st_name);
+                if (!dladdr(*found, &there) || there.dli_fbase != own.dli_fbase || symbol(real)) continue;
+                if (!mprotect((void *)((uintptr_t)found & -page), page, PROT_READ | PROT_WRITE)) *found = NULL;
+            }
+    }
+}
+
+/* Once, before the first handle is looked at. */
 static void learn(void)
 {
+    if (library || !*folder) return;
+    hide_what_it_lacks();
     Dl_info info;
     void *rank = (void *)NEXT(MPI_Comm_rank), *open = data("ompi_mpi_comm_world");
     int abi = dladdr(rank, &info) && info.dli_fname && strstr(info.dli_fname, "mpi_abi");
@@ -715,7 +755,7 @@ static uint64_t spawned(void)
 static void begin(int threads_wanted, Word session)
 {
     if (!*folder || (my_rank >= 0 && !recording)) return;
-    if (!recording || alone) learn();
+    learn();
     if (session && !world_group)
         NEXT(MPI_Group_from_session_pset)(session, (Word)"mpi://WORLD", (Word)&world_group), world_session = session;
     if (!session) NEXT(MPI_Comm_group)(world, (Word)&world_group), world_session = 0;
@@ -771,7 +811,7 @@ static void session_begun(int call, Word session, uint64_t from, int recorded)
 /* Nothing that was made of it may be left. */
 static void session_ends(Word session)
 {
-    if (!recording || !world_session || session != world_session) return;
+    if (!world_session || session != world_session) return;
     NEXT(MPI_Group_free)((Word)&world_group);
     world_group = world_session = 0;
 }

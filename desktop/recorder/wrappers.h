@@ -114,9 +114,10 @@ static void made(Word comm) { if (handle(comm) != null_communicator()) communica
 
 /* A program may never call MPI_Init, but begin sessions, also one after another. */
 #define MAKE_SESSION(name, lower, n) \
-    AROUND(name, lower, n, , if (!x && outer_) session_begun(AS, BY_ADDRESS(Session, c, 0), begin_, record_), ONLY_TIME)
+    AROUND(name, lower, n, , \
+    if (!x && outer_) { learn(); session_begun(AS, BY_ADDRESS(Session, c, 0), begin_, record_); }, ONLY_TIME)
 #define MAKE_NO_SESSION(name, lower, n) \
-    AROUND(name, lower, n, session_ends(BY_ADDRESS(Session, a, 0)), if (outer_) sessions--, ONLY_TIME)
+    AROUND(name, lower, n, if (recording) session_ends(BY_ADDRESS(Session, a, 0)), if (outer_) sessions--, ONLY_TIME)
 
 /* ---- Point to point ---- */
 #define MAKE_SEND(name, lower, n) COUNTED(name, lower, n, , , \

@@ -7,6 +7,7 @@
  *     alone MESSAGES W   works on for W ms behind the message in the middle, and leaves by exit
  *     alone MESSAGES exec|abort|term      becomes another program in the middle, or is ended by a signal
  *     alone MESSAGES alarm|memory         is interrupted by a signal each 200 us; gets no memory from the start
+ *     alone MESSAGES session              begins a session, and never MPI, and ends with what is left of its groups
  *     alone MESSAGES requests             gets no memory behind MPI_Init, and has all receives posted at the same time
  */
 #include <signal.h>
@@ -33,7 +34,7 @@ enum { WORLD = 0x44000000, INT = 0x4c000405, BYTE = 0x4c00010d };
     int MPI_##name parameters { return PMPI_##name arguments; } \
     int PMPI_##name parameters
 
-static int kept[16], count, posted, *into;
+static int kept[16], count, posted, *into, groups;
 
 BOTH(Init, (int *a, char ***b), (a, b)) { return (void)a, (void)b, 0; }
 static int sent, waited;
@@ -60,11 +61,14 @@ BOTH(Finalize, (void), ())
 }
 BOTH(Comm_rank, (MPI_Comm c, int *r), (c, r)) { return (void)c, *r = 0; }
 BOTH(Comm_size, (MPI_Comm c, int *n), (c, n)) { return (void)c, *n = 1, 0; }
-BOTH(Comm_group, (MPI_Comm c, MPI_Group *g), (c, g)) { return (void)c, *g = 1, 0; }
+BOTH(Comm_group, (MPI_Comm c, MPI_Group *g), (c, g)) { return (void)c, groups++, *g = 1, 0; }
 BOTH(Comm_test_inter, (MPI_Comm c, int *flag), (c, flag)) { return (void)c, *flag = 0; }
 BOTH(Group_rank, (MPI_Group g, int *r), (g, r)) { return (void)g, *r = 0; }
 BOTH(Group_size, (MPI_Group g, int *n), (g, n)) { return (void)g, *n = 1, 0; }
-BOTH(Group_free, (MPI_Group *g), (g)) { return *g = 0; }
+BOTH(Group_free, (MPI_Group *g), (g)) { return groups--, *g = 0; }
+BOTH(Session_init, (int info, int handler, int *s), (info, handler, s)) { return (void)info, (void)handler, *s = 5, 0; }
+BOTH(Group_from_session_pset, (int s, char *name, MPI_Group *g), (s, name, g)) { return (void)name, groups++, *g = 1, s != 5; }
+BOTH(Session_finalize, (int *s), (s)) { return *s = 0, groups; }
 BOTH(Group_translate_ranks, (MPI_Group a, int n, int *from, MPI_Group b, int *to), (a, n, from, b, to))
 {
     return (void)a, (void)b, memcpy(to, from, (size_t)n * sizeof *to), 0;
@@ -91,8 +95,12 @@ BOTH(Wait, (int *r, MPI_Status *s), (r, s))
     if ((intptr_t)s > 1) *s = (MPI_Status){4, 0, 0, 7, 0};
     return *r = 0x2c000000, *into = kept[--count], 0;
 }
+/* As mpi4py asks. */
+int MPI_Send_c(void *, long, MPI_Datatype, int, int, MPI_Comm) __attribute__((weak));
+int has_large_counts(void) { return MPI_Send_c != NULL; }
 #else
-int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Barrier(MPI_Comm), MPI_Pcontrol(int);
+int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Pcontrol(int), has_large_counts(void);
+int MPI_Barrier(MPI_Comm) __attribute__((weak)), MPI_Session_init(int, int, int *), MPI_Session_finalize(int *);
 int MPI_Send(void *, int, MPI_Datatype, int, int, MPI_Comm);
 int MPI_Recv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
 int MPI_Irecv(void *, int, MPI_Datatype, int, int, MPI_Comm, int *), MPI_Wait(int *, MPI_Status *);
@@ -141,7 +149,10 @@ int main(int words, char **word)
         signal(SIGALRM, on_alarm);
         setitimer(ITIMER_REAL, &(struct itimerval){{0, 200}, {0, 200}}, NULL);
     }
-    MPI_Init(&words, &word);
+    struct { int handle, other; } session = {0, -1};
+    if (!strcmp(how, "session")) MPI_Session_init(0, 0, &session.handle);
+    else MPI_Init(&words, &word);
+    if (has_large_counts() || !MPI_Barrier) return 3;
     if (!strcmp(how, "requests")) sum = requests(messages), messages = 0;
     for (int i = 0; i < messages; i++) {
         phasewright_region("a message to oneself");
@@ -169,6 +180,7 @@ int main(int words, char **word)
     MPI_Barrier(WORLD);
     while (!strcmp(how, "alarm") && alarms < 20) MPI_Barrier(WORLD);
     printf("%ld\n", sum);
+    if (session.handle) return MPI_Session_finalize(&session.handle);
     MPI_Finalize();
     return 0;
 }
