@@ -456,11 +456,10 @@ def analyse(
         noise = s2 / added
         effects = tuple(_shared(e, unperturbed, noise, 0.0, transform, gm) for e in effects)
     else:
-        base = _Base(model, chosen, zero, asked.y, transform, gm)
-        unperturbed = base.value
+        unperturbed, variance, shared = _unperturbed(model, chosen, zero, asked.y, transform, gm)
         effects = tuple(
-            _shared(e, unperturbed, s2 * base.variance, s2 * base.covariance[k], transform, gm)
-            for k, e in enumerate(effects)
+            _shared(e, unperturbed, s2 * variance, s2 * own, transform, gm)
+            for e, own in zip(effects, shared, strict=True)
         )
     if not measured:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
@@ -512,26 +511,21 @@ def _blocks_of(data: Trials, notes: list[str]) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(data.y), 0))
 
 
-class _Base:
-    """The unperturbed response (measured or predicted): its value in its own unit, and for unit variance of a
-    trial its variance and covariance with every effect, as analysed."""
-
-    def __init__(
-        self, model: Model, chosen: list[Members], zero: Flags, y: Floats, power: float, gm: float
-    ) -> None:
-        if zero.any():
-            weights = zero / zero.sum()
-            self.value = float(y[zero].mean()) if power == 1 else back(float(model.y @ weights), power, gm)
-            self.variance = 1.0 / float(zero.sum())
-            self.covariance = model.covariance(weights)[1 : 1 + len(chosen)]
-            return
-        row = np.zeros(model.inverse.shape[0])
-        row[: 1 + len(chosen)] = [1.0, *((-1.0) ** len(m) / 2 for m in chosen)]
-        every = np.concatenate([[model.mean], model.values])
-        self.value = back(float(row[: every.size] @ every), power, gm)
-        spread = model.inverse.T @ row
-        self.variance = float(spread @ spread)
-        self.covariance = (model.inverse @ spread)[1 : 1 + len(chosen)]
+def _unperturbed(
+    model: Model, chosen: list[Members], zero: Flags, y: Floats, power: float, gm: float
+) -> tuple[float, float, Floats]:
+    """The unperturbed response (measured or predicted) in its own unit, and for unit variance of a trial its
+    variance and covariance with every effect, as analysed."""
+    if zero.any():
+        weights = zero / zero.sum()
+        value = float(y[zero].mean()) if power == 1 else back(float(model.y @ weights), power, gm)
+        return value, 1.0 / float(zero.sum()), model.covariance(weights)[1 : 1 + len(chosen)]
+    row = np.zeros(model.inverse.shape[0])
+    row[: 1 + len(chosen)] = [1.0, *((-1.0) ** len(m) / 2 for m in chosen)]
+    every = np.concatenate([[model.mean], model.values])
+    spread = model.inverse.T @ row
+    covariance = (model.inverse @ spread)[1 : 1 + len(chosen)]
+    return back(float(row[: every.size] @ every), power, gm), float(spread @ spread), covariance
 
 
 def _shared(

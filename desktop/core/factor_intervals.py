@@ -520,17 +520,13 @@ def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
     np.minimum.at(low, at, fit.data.p[used])
     np.maximum.at(high, at, fit.data.p[used])
 
-    def others(values: Floats, best: Callable[..., Floats], far: float) -> Floats:
-        """Of the other cells of a row."""
-        ordered = np.sort(np.concatenate([values, np.full((len(values), 1), far)], axis=1), axis=1)
-        ordered = ordered if best is np.minimum else ordered[:, ::-1]
+    def others(values: Floats) -> Floats:
+        """The least of the other cells of a row."""
+        ordered = np.sort(np.concatenate([values, np.full((len(values), 1), np.inf)], axis=1), axis=1)
         return np.where(values == ordered[:, :1], ordered[:, 1:2], ordered[:, :1])
 
-    around = (
-        np.maximum(others(low, np.minimum, np.inf), others(low.T, np.minimum, np.inf).T),
-        np.minimum(others(high, np.maximum, -np.inf), others(high.T, np.maximum, -np.inf).T),
-    )
-    return np.stack([low, high]), np.stack(around)
+    first, last = (np.maximum(others(ends), others(ends.T).T) for ends in (low, -high))
+    return np.stack([low, high]), np.stack([first, -last])
 
 
 def _distance(reach: Floats, code: Ints | int, system: Ints | int, p: Floats) -> Floats:

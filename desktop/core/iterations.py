@@ -246,14 +246,11 @@ def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool
     if not (durations > 0).all():
         return None
     loop = _at(symbol, time, end, places, named)
-    if loop is not None and (named or loop.strong):
-        return loop if _believed(loop, loosely=True) else None
-    group = _group(durations)
-    if group == 1:
-        return loop if loop is not None and _believed(loop, loosely=True) else None
-    # The iteration begins after the longest stretch: what is done together stands together.
-    phase = [float(np.median(durations[j::group])) for j in range(group)]
-    loop = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
+    sure = loop is not None and (named or loop.strong)
+    if not sure and (group := _group(durations)) > 1:
+        # The iteration begins after the longest stretch: what is done together stands together.
+        phase = [float(np.median(durations[j::group])) for j in range(group)]
+        loop = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
     return loop if loop is not None and _believed(loop, loosely=True) else None
 
 
@@ -396,14 +393,12 @@ def _levels(loops: list[Repeat], run: float) -> list[Repeat]:
     nested: list[Repeat] = []
     for one in levels:
         around = next((o for o in reversed(nested) if _inside(one, o)), None)
-        busy = float(one.durations[one.usual].sum())
-        span = float(one.bounds[-1] - one.bounds[0])
         if around is None:
-            if span >= _FILLS * run:
-                nested.append(one)
-        elif one.count >= _INSIDE * around.count and busy >= _FILLS_INSIDE * float(
-            around.bounds[-1] - around.bounds[0]
-        ):
+            fills = one.bounds[-1] - one.bounds[0] >= _FILLS * run
+        else:
+            least = _FILLS_INSIDE * float(around.bounds[-1] - around.bounds[0])
+            fills = one.count >= _INSIDE * around.count and one.durations[one.usual].sum() >= least
+        if fills:
             nested.append(one)
     return nested
 

@@ -366,12 +366,20 @@ def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int],
 def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, Ints]:
     """Share of the processors in each thing over time, (things, bins), and the things' numbers."""
     things, which = np.unique(rows.what, return_inverse=True)
-    width = (end_s - start_s) / bins
-    # The integral of the number inside, up to each edge: a ramp for each begin, less one for each end.
-    state = np.zeros((things.size, bins + 2))
+    inside = begun(rows, which, start_s, (end_s - start_s) / bins, bins)
+    return inside.clip(0) / rows.processors, things
+
+
+def begun(
+    rows: Stretches, which: Ints, start_s: float, width: float, bins: int, weight: Floats | float = 1.0
+) -> Floats:
+    """(things, bins): the `weight` of the stretches of each thing `which` (n,) that are begun and not ended,
+    on average over each of so many bins."""
+    # A begin adds and an end takes away: in its bin, the part that follows it; in the next, the rest.
+    change = np.zeros((int(which.max(initial=-1)) + 1, bins + 2))
     for times, sign in ((rows.begin, 1.0), (rows.end, -1.0)):
         at = ((times - start_s) / width).clip(0, bins)
         i = at.astype(np.int64)
-        np.add.at(state, (which, i), sign * (1 - (at - i)))
-        np.add.at(state, (which, i + 1), sign * (at - i))
-    return np.cumsum(state, axis=1)[:, :bins].clip(0) / rows.processors, things
+        np.add.at(change, (which, i), sign * weight * (1 - (at - i)))
+        np.add.at(change, (which, i + 1), sign * weight * (at - i))
+    return np.cumsum(change, axis=1)[:, :bins]

@@ -15,7 +15,7 @@ import numpy as np
 
 from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
-from desktop.core.landmarks import MOST, Stretches, settled
+from desktop.core.landmarks import MOST, Stretches, begun, settled
 
 #: Kinds of regions: parts of the program, and calls in which nothing is computed.
 PROGRAM, WAITING = "program", "waiting"
@@ -61,14 +61,7 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     for amount in (inside / width, rows.calls.astype(float)):
         # Spread evenly over a stretch: the sum up to an edge is a ramp.
         slope = amount / (length / width) / max(stretches.processors, 1)
-        second = np.zeros((things.size, _BINS + 2))
-        for times, sign in ((rows.begin, 1.0), (rows.end, -1.0)):
-            at = (times - start) / width
-            inner = np.clip(at, 0, _BINS)
-            i = inner.astype(np.int64)
-            np.add.at(second, (which, i), sign * slope * (1 - (inner - i)))
-            np.add.at(second, (which, i + 1), sign * slope * (inner - i))
-        upto = np.cumsum(np.cumsum(second, axis=1), axis=1)[:, :_BINS]
+        upto = np.cumsum(begun(rows, which, start, width, _BINS, slope), axis=1)
         cumulated.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
     described = [about(what) for what in things.tolist()]
     names, kinds = (tuple(x) for x in zip(*described, strict=True)) if described else ((), ())

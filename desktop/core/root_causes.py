@@ -690,12 +690,11 @@ def _groups(of: Charges) -> list[Group]:
 def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: int) -> Group:
     account, region, family = key
     work = np.zeros(of.is_processor.size)
-    rows = (of.account == account) & ((of.region == region) | (region < 0))
-    if account == Account.COMPUTING and region < 0:
-        rows = (of.account == account) & (of.region == -1)
+    everywhere = region < 0 and account != Account.COMPUTING
+    rows = (of.account == account) & ((of.region == region) | everywhere)
     np.add.at(work, of.location[rows], of.own_s[rows])
     regions = of.region[rows]
-    if region < 0 and regions.size and account != Account.COMPUTING:  # the one that says most
+    if everywhere and regions.size:  # the one that says most
         sums = np.bincount(regions + 1, of.own_s[rows] + of.below_s[rows].sum(axis=1))
         region = int(sums.argmax()) - 1
     direct, chained = parts[1].tolist()
