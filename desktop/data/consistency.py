@@ -195,21 +195,17 @@ def doubt(store: Description) -> Doubt | None:
     if not store.report.lossy:
         return None
     cpus = [location for location in store.locations if location.kind == "cpu"]
-    spans = []
-    for location in cpus:
-        clock = location.clock(store.repair)
-        if location.first is not None and location.last is not None:
-            spans.append((clock.common(location.first), clock.common(location.last)))
+    spans = [span for location in cpus if (span := location.span(store.repair))]
     begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
     run = max(end - begin, int(store.notes.get(ANNOUNCED, 0)))
     ticks = 0
     for location in cpus:
-        here = location.doubt
-        if location.first is None or location.last is None:
+        here, span = location.doubt, location.span(store.repair)
+        if span is None:
             here = run
         elif location.damage:
             # Whatever is missing comes after what is there.
-            here = max(here, end - location.clock(store.repair).common(location.last))
+            here = max(here, end - span[1])
         ticks += min(here, run)
     unit = 1 / store.ticks_per_second
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)

@@ -142,6 +142,13 @@ class Location:
         """What makes ticks as recorded those of the common clock; as they are if it is not `repaired`."""
         return Clock(self.shift, self.drift, self.origin) if repaired else Clock()
 
+    def span(self, repaired: bool) -> tuple[int, int] | None:
+        """First and last tick of the common clock; None where it has no records."""
+        if self.first is None or self.last is None:
+            return None
+        clock = self.clock(repaired)
+        return clock.common(self.first), clock.common(self.last)
+
 
 @dataclass
 class Region:

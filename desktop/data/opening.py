@@ -353,16 +353,14 @@ class _Source:
             folder.mkdir()
             unpack(self.path, folder, Share(progress, 0.0, 0.1))
             try:
-                trace = self._only_trace(folder, Share(progress, 0.1, 0.1))
+                searched = Share(progress, 0.1, 0.1)
+                trace = _chosen(folder, "an archive", self._format_id, self._member, searched, self.path)
                 yield trace, self._choose(trace), Share(progress, 0.1, 1.0)
             except TraceFormatError as error:
                 # Nobody knows the folder; the place in the archive says more.
                 if error.file and Path(error.file).is_relative_to(folder):
                     error.file = str(self.path / Path(error.file).relative_to(folder))
                 raise
-
-    def _only_trace(self, folder: Path, progress: Progress) -> Path:
-        return _chosen(folder, "an archive", self._format_id, self._member, progress, self.path)
 
     def _choose(self, path: Path) -> Importer:
         chosen = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
@@ -479,7 +477,8 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
         judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
         # Most clocks agree: the curve does not wait for their comparison.
         with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as curve:
-            result = _compare(writer, _Between(Share(left, 0.85, 0.85), curve))
+            with links_of(writer) as links:
+                result = check_clocks(writer, _Between(Share(left, 0.85, 0.85), curve), links.add)
             if not writer.repair:  # the shifts do not count in the curve
                 curve.tell()
             _apply(result, writer)
@@ -494,11 +493,6 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
             writer.report.add(
                 "source changed", "notice", "The source was changed while it was imported; import it again."
             )
-
-
-def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
-    with links_of(writer) as links:
-        return check_clocks(writer, progress, links.add)
 
 
 def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> Kept:

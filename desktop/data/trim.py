@@ -23,7 +23,7 @@ from desktop.data.events import TABLES, EventKind, Location, events_at
 from desktop.data.matching import Links, Matches, links_of, matched
 from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
-from desktop.data.utilization import Rules, build, is_worker, keep
+from desktop.data.utilization import Rules, build, first_ticks, is_worker, keep
 from desktop.errors import StoreError
 from desktop.progress import Progress, Share
 
@@ -176,12 +176,7 @@ def _whole(store: TraceStore, repaired: bool) -> _Span:
     if rows and repaired == store.repair:
         # The ends are enough; the curve of a long run takes more memory than all else here.
         (last,) = store.part("utilization", 0, rows - 1, rows, "time")
-        start = min(
-            at.clock(repaired).common(at.first)
-            for at in store.locations
-            if at.kind == "cpu" and at.first is not None
-        )
-        return _Span(0, int(last[0]), int(last[0]), start, repaired)
+        return _Span(0, int(last[0]), int(last[0]), min(first_ticks(store)), repaired)
     use = build(store, Rules(repaired=None if repaired == store.repair else repaired))
     length = int(use.edges[-1])
     return _Span(0, length, length, use.start, repaired)

@@ -225,7 +225,7 @@ def outline(store: TraceStore) -> Outline:
     end, segments, integral, most = (
         int(store.column("outline", name)[0]) for name in ("end", "segments", "integral", "most")
     )
-    begins = _begins(store)
+    begins = first_ticks(store)
     if not (0 < end < EXACT and 0 < segments <= end and 0 <= most <= len(begins)) or not (
         0 <= integral <= end * most
     ):
@@ -450,16 +450,16 @@ class _Replay:
         self._source, self._rules, self._parts, self._steps = source, rules, parts, steps
         self._inside, self._repaired = inside, rules.repairs(source)
         self._there = []
-        begins = []
+        first = []
         for i in range(len(source.locations)) if only is None else only:
             location = source.locations[i]
             counts = location.kind == "cpu" or inside is not None
-            if counts and location.first is not None and location.last is not None:
+            if counts and (span := location.span(self._repaired)):
                 self._there.append(i)
-                begins.append(location.clock(self._repaired).common(location.first))
+                first.append(span[0])
         self.processors = len(self._there)
         self.defined = _defined(source)
-        self.start = min(begins, default=0)
+        self.start = min(first, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
         self.stray = self.unclosed = 0
 
@@ -999,7 +999,7 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     store.bring("utilization", [(0, store.rows("utilization", 0))], ("time", *names))
     times = store.column("utilization", "time")
     counts = np.stack([store.column("utilization", name) for name in names])
-    begins = _begins(store)
+    begins = first_ticks(store)
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
     if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):
         raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
@@ -1013,7 +1013,7 @@ def as_kept(
     counts: NDArray[np.int32] | NDArray[np.float64],
 ) -> Utilization:
     """These counts with what the import has kept beside them."""
-    findings, begins = store.report.findings, _begins(store)
+    findings, begins = store.report.findings, first_ticks(store)
     return Utilization(
         edges=edges,
         counts=counts,
@@ -1028,13 +1028,10 @@ def as_kept(
     )
 
 
-def _begins(store: TraceStore) -> list[int]:
+def first_ticks(store: TraceStore) -> list[int]:
     """The first tick of every processor that has events, on the common clock."""
-    return [
-        location.clock(store.repair).common(location.first)
-        for location in store.locations
-        if location.kind == "cpu" and location.first is not None
-    ]
+    spans = (location.span(store.repair) for location in store.locations if location.kind == "cpu")
+    return [span[0] for span in spans if span]
 
 
 def _defined(source: EventSource) -> int:

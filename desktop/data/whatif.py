@@ -144,12 +144,8 @@ class Rerun:
         """The operations of all locations, and when each was reached, let go and over."""
         store, known = self._store, self.causality
         self._clocks = self._rules.clocks(store)
-        spans = [
-            (clock.common(at.first), clock.common(at.last))
-            if at.first is not None and at.last is not None
-            else (self._begin, self._begin)
-            for at, clock in zip(store.locations, self._clocks, strict=True)
-        ]
+        repaired, nowhere = self._rules.repairs(store), (self._begin, self._begin)
+        spans = [at.span(repaired) or nowhere for at in store.locations]
         self._born, self._died = np.clip(np.array(spans, np.int64).reshape(-1, 2).T, self._begin, self._end)
         time, call, waiting = self._list()
         ops, calls, messages = self._ops, known.calls, known.messages

@@ -85,9 +85,9 @@ class WrittenTicks:
         rate = store.ticks_per_second
         self.per_second = per_second or (round(rate) if rate == round(rate) else 10**9)
         self._factor = self.per_second / rate
-        clocks = [(at, at.clock(self.repaired)) for at in store.locations if at.first is not None]
-        self._start = min((clock.common(at.first) for at, clock in clocks), default=0)
-        self.length = max((int(self(at, at.last)) for at, _ in clocks), default=0)
+        spans = [span for at in store.locations if (span := at.span(repaired))]
+        self._start = min((begin for begin, _ in spans), default=0)
+        self.length = max((int(self.common(end)) for _, end in spans), default=0)
 
     def __call__(self, location: Location, ticks: Any) -> Any:
         return self.common(location.clock(self.repaired).common(ticks))
