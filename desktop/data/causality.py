@@ -74,7 +74,7 @@ from desktop.data.call_tables import (
 )
 from desktop.data.classify import is_communication, mpi_call
 from desktop.data.collectives import depends
-from desktop.data.events import Activity, MessageKind
+from desktop.data.events import RECEIVES, SENDS, Activity, MessageKind
 from desktop.data.matching import address_of, match_collectives, match_messages, process_of
 from desktop.data.store import ClockSummary, TraceStore
 from desktop.data.utilization import Rules, accounts_of_classes, class_states, region_classes
@@ -353,8 +353,8 @@ class Causality:
         matches = request_times(kind, request.astype(np.uint64), time)
         own = slice(operations.start[location], operations.start[location + 1])
         for outward, kinds, of_messages in (
-            (True, (MessageKind.SEND, MessageKind.ISEND), messages.receiver),
-            (False, (MessageKind.RECV, MessageKind.IRECV), messages.sender),
+            (True, SENDS, messages.receiver),
+            (False, RECEIVES, messages.sender),
         ):
             rows = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
             rows = rows[np.lexsort((peer[rows], time[rows]))]

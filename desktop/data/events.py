@@ -52,6 +52,11 @@ class MessageKind(IntEnum):
     CANCELLED = 6
 
 
+#: Of these, the ends of messages.
+SENDS = (MessageKind.SEND, MessageKind.ISEND)
+RECEIVES = (MessageKind.RECV, MessageKind.IRECV)
+
+
 #: table -> column -> dtype. Rows belong to one location, are contiguous per location and, but for
 #: ``collectives``, sorted by time (``collectives``: by begin). Times are the trace's own ticks as recorded
 #: (after the trace's own clock offsets); `Location.clock` is applied on reading.

@@ -22,7 +22,7 @@ from desktop.core.phase_stats import Firm
 from desktop.core.phases import PhaseFit, fit, sweep
 from desktop.core.selection import suggest
 from desktop.core.units import si
-from desktop.data.events import Activity, EventKind, MessageKind
+from desktop.data.events import RECEIVES, SENDS, Activity, EventKind
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, region_classes
@@ -291,9 +291,8 @@ class _Symbols:
     def _messages(self, location: int) -> tuple[Ints, Ints]:
         """Sends and receives, by how far the partner's number is from the own one."""
         time, kind, peer = (self._store.column("messages", n, location) for n in ("time", "kind", "peer"))
-        sends = np.isin(kind, (MessageKind.SEND, MessageKind.ISEND))
-        receives = np.isin(kind, (MessageKind.RECV, MessageKind.IRECV))
-        rows = np.flatnonzero(sends | receives)
+        sends = np.isin(kind, SENDS)
+        rows = np.flatnonzero(sends | np.isin(kind, RECEIVES))
         key = (peer[rows].astype(np.int64) - location) * 2 + sends[rows]
         known, which = np.unique(key, return_inverse=True)
         names = [

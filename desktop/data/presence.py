@@ -22,14 +22,14 @@ from desktop.core.presence import SIZES, TOUCH, Presence, sends
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
 from desktop.data.digest import DerivedRows, DigestTarget
-from desktop.data.events import Activity, MessageKind, Region
+from desktop.data.events import SENDS, Activity, MessageKind, Region
 from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Utilization
 from desktop.progress import Progress
 
 #: Numbers in ``exchanges``.
 _CLASSES = SIZES + 64
-_SENDS = np.array([k in (MessageKind.SEND, MessageKind.ISEND) for k in sorted(MessageKind)], np.uint8)
+_SENDS = np.array([k in SENDS for k in sorted(MessageKind)], np.uint8)
 #: What recorders (EZTrace, that of MPI calls) call all of a process's life: no part of the program.
 LIFE = "Working"
 #: Locations looked at: what most processors do, so many of them say.

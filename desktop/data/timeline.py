@@ -38,7 +38,7 @@ from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
 from desktop.data.classify import is_parallel
 from desktop.data.digest import STEP, DerivedRows, EventDigest
-from desktop.data.events import Activity, EventKind, EventSource, MessageKind
+from desktop.data.events import SENDS, Activity, EventKind, EventSource
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import communicator_names
 from desktop.data.store import DERIVED, TraceStore
@@ -946,7 +946,7 @@ class Timeline:
                 "bytes": size,
                 "number": number,
             }
-            records = pd.DataFrame(columns)[np.isin(kind, (MessageKind.SEND, MessageKind.ISEND))]
+            records = pd.DataFrame(columns)[np.isin(kind, SENDS)]
             records, sent = (one.assign(turn=one.groupby(key).cumcount()) for one in (records, mine))
             found = sent.merge(records, "left", [*key, "turn"])["number"]
             communicators[mine.index] = found.fillna(-1)

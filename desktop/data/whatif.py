@@ -37,7 +37,7 @@ from desktop.core.open_regions import BEGIN
 from desktop.core.wait_kernels import clipped
 from desktop.data import memory
 from desktop.data.causality import Causality, memory_needed, unmatched
-from desktop.data.events import MessageKind
+from desktop.data.events import RECEIVES, SENDS
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, states
@@ -416,9 +416,7 @@ class Rerun:
             for when, kind in self._store.blocks("messages", i, "time", "kind"):
                 when = clock.common(when)
                 inside = (when >= self._begin) & (when < self._end + (self._end >= self._died.max(initial=0)))
-                for k, kinds in enumerate(
-                    ((MessageKind.SEND, MessageKind.ISEND), (MessageKind.RECV, MessageKind.IRECV))
-                ):
+                for k, kinds in enumerate((SENDS, RECEIVES)):
                     count[k] += int(np.isin(kind[inside], kinds).sum())
         return count[0], count[1]
 
