@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -238,14 +238,18 @@ class LaneData:
 class Strip:
     """The phases of a run above the lanes, (n, 2) seconds, with their numbers. `ink`: of the run, "" if it
     is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has.
-    `names`: what they are called, () if nothing."""
+    `names`: what they are called, () if nothing; `by_hand`: those that were matched so, which have a star."""
 
     spans: Floats
-    labels: Sequence[str]
     ink: str = ""
     chosen: int | None = None
     alone: Flags | None = None
     names: Sequence[str] = ()
+    by_hand: frozenset[int] = frozenset()
+
+    def label(self, phase: int) -> str:
+        """Its number."""
+        return f"{phase + 1}{'*' if phase in self.by_hand else ''}"
 
     def seen(self, axis: AxisData) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
@@ -269,7 +273,7 @@ class Strip:
         # Hundreds have no room for a number; those need not be asked one by one.
         wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
         for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
-            label = self.labels[k]
+            label = self.label(k)
             fits = b - a - _AROUND * em
             named = f"{label} {self.names[k]}" if self.names and self.names[k] else label
             # The whole name, or the region alone, or the number.
@@ -544,27 +548,7 @@ def run_legend(
 
 def phase_strip(fit: PhaseFit, phase: int | None) -> Strip:
     """The phases of the only run, by their numbers."""
-    spans = np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1)
-    return Strip(spans, _Numbers(fit.n), chosen=phase, names=fit.names)
-
-
-class _Numbers(Sequence[str]):
-    """ "1", "2", ...: of thousands of phases a few are said."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, k: int) -> str: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[str]: ...
-    def __getitem__(self, k: int | slice) -> str | list[str]:
-        if isinstance(k, slice):
-            return [str(i + 1) for i in range(self._count)[k]]
-        return str(range(self._count)[k] + 1)
+    return Strip(np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1), chosen=phase, names=fit.names)
 
 
 def run_plot(
@@ -909,11 +893,10 @@ def _strips(contrast: Contrast, how: Comparing) -> Iterator[Strip]:
     rows, spans = contrast.alignment.rows, contrast.placement.spans
     for k, own in enumerate(spans):
         row_of = np.argsort(rows[:, k], kind="stable")[-len(own) :]  # rows without a phase of it come first
-        by_hand = how.by_hand.get(k, frozenset())
-        labels = [f"{phase + 1}{'*' if phase in by_hand else ''}" for phase in range(len(own))]
         chosen = int(rows[how.row, k]) if 0 <= how.row < len(rows) else NONE
         alone = (rows[row_of] != NONE).sum(axis=1) == 1
-        yield Strip(own, labels, f"run {k}", None if chosen == NONE else chosen, alone)
+        by_hand = how.by_hand.get(k, frozenset())
+        yield Strip(own, f"run {k}", None if chosen == NONE else chosen, alone, by_hand=by_hand)
 
 
 def _links(contrast: Contrast) -> Iterator[Link]:
