@@ -365,18 +365,7 @@ def fit_breaks(
         degree = np.full(j.size - 1, _degree_of(model))
     m = j.size - 1
     requested = int((TERMS[degree] + 1).sum()) if model == "budget" else m
-    raw = _Raw(
-        requested,
-        m,
-        np.tile(j, (3, 1)),
-        np.tile(o, (3, 1)),
-        degree.astype(np.int64),
-        1,
-        m,
-        -1.0,
-        0.0,
-        BY_HAND,
-    )
+    raw = _Raw(requested, m, (j,) * 3, (o,) * 3, degree.astype(np.int64), 1, m, -1.0, 0.0, BY_HAND)
     fitted = _finish(curve, tree, model, [raw], used)[0]
     # The times as given: by way of ticks they may change in their last digit.
     given_s = np.concatenate((fitted.breaks[:1], times[1:-1], fitted.breaks[-1:]))
@@ -399,13 +388,13 @@ def warm_up() -> None:
 class _Raw:
     """A partition as the kernels give it, without anything derived.
 
-    ``j, o`` (3, m+1) are the positions of the breaks, of their lower and of their upper ends.
+    ``j, o``, three of (m+1,), are the positions of the breaks, of their lower and of their upper ends.
     """
 
     requested: int
     m: int
-    j: Ints
-    o: Floats
+    j: Ints | tuple[Ints, ...]
+    o: Floats | tuple[Floats, ...]
     degree: Ints
     evaluations: int
     updates: int
@@ -448,9 +437,7 @@ def _fits(
         exactly = "1 phase reproduces" if m == 1 else f"{m} phases reproduce"
         note = "" if price * m == n else f"{exactly} the curve exactly"
         zeros = np.zeros(m, np.int64)
-        raws.append(
-            _Raw(n, m, np.tile(exact_j, (3, 1)), np.tile(exact_o, (3, 1)), zeros, 0, 0, 0.0, 0.0, note)
-        )
+        raws.append(_Raw(n, m, (exact_j,) * 3, (exact_o,) * 3, zeros, 0, 0, 0.0, 0.0, note))
     return _finish(curve, tree, model, raws, used)
 
 
