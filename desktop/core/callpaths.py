@@ -68,7 +68,7 @@ def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) ->
 
 
 @arithmetic
-def plant(parent: Any, region: Any, regions: int, tree: Any, slots: Any, state: Any) -> bool:
+def plant(parent, region, regions, tree, slots, state):
     """Put known nodes, from 1 on, into an empty tree; False if they are none (a damaged file)."""
     for i in range(parent.size):
         if parent[i] < -1 or parent[i] > i or region[i] >= regions:
@@ -100,7 +100,7 @@ def way(node: int, tree: Any) -> Any:
 
 
 @arithmetic
-def accumulate(node: Any, ticks: Any, calls: Any, sum_ticks: Any, sum_calls: Any) -> None:
+def accumulate(node, ticks, calls, sum_ticks, sum_calls):
     """Add ticks and calls (n,) to the sums (nodes,) of their nodes."""
     for i in range(node.size):
         sum_ticks[node[i]] += ticks[i]
@@ -111,7 +111,7 @@ def accumulate(node: Any, ticks: Any, calls: Any, sum_ticks: Any, sum_calls: Any
 
 
 @kernel
-def inclusive(tree: Any, exclusive: Any) -> Any:
+def inclusive(tree, exclusive):
     """(nodes, n) sums of `exclusive` over each node and all below it; folded nodes stand for themselves."""
     total = exclusive.copy()
     for node in range(tree.shape[1] - 1, 0, -1):
@@ -123,7 +123,7 @@ def inclusive(tree: Any, exclusive: Any) -> Any:
 
 
 @kernel
-def outermost(tree: Any) -> Any:
+def outermost(tree):
     """(nodes,) whether no ancestor of a node is of the same region."""
     outer = np.ones(tree.shape[1], np.bool_)
     for node in range(1, tree.shape[1]):
@@ -137,9 +137,7 @@ def outermost(tree: Any) -> Any:
 
 
 @kernel
-def add_by_region(
-    tree: Any, first: Any, own: Any, within: Any, calls: Any, sum_own: Any, sum_within: Any, sum_calls: Any
-) -> None:  # fmt: skip
+def add_by_region(tree, first, own, within, calls, sum_own, sum_within, sum_calls):
     """Add exclusive and inclusive ticks and calls (nodes, n) to those of the regions (regions, n);
     inclusive ones where a region is `first` on its path, so that recursion counts once."""
     for node in range(1, tree.shape[1]):
@@ -152,7 +150,7 @@ def add_by_region(
 
 
 @kernel
-def add_by_class(classes: Any, own: Any, sums: Any) -> None:
+def add_by_class(classes, own, sums):
     """Add ticks (nodes, n) to those of their activities (n, activities)."""
     for node in range(classes.size):
         for k in range(own.shape[1]):

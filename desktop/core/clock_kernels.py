@@ -10,13 +10,13 @@ from desktop.core.jit import arithmetic, inlined, kernel
 
 
 @inlined
-def common(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
+def common(tick, shift, drift, origin):
     """`Clock.common` of one tick."""
     return tick + shift + np.int64(np.floor(np.float64(tick - origin) * drift + 0.5))
 
 
 @inlined
-def local(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
+def local(tick, shift, drift, origin):
     """`Clock.local` of one tick."""
     if drift == 0.0:
         return tick - shift
@@ -30,7 +30,7 @@ def local(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
 
 
 @kernel
-def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> Any:
+def corrected(ticks, which, shift, drift, origin):
     """Ticks (n,) as recorded on the common clock; each is of the clock `which` (n,) of several."""
     common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
@@ -41,9 +41,8 @@ def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> An
 
 @arithmetic
 def late_messages(
-    sender: Any, receiver: Any, sent: Any, received: Any, certain: Any, process: Any, shift: Any, drift: Any,
-    origin: Any, number: int, wrong: Any, odd: Any,
-) -> None:  # fmt: skip
+    sender, receiver, sent, received, certain, process, shift, drift, origin, number, wrong, odd
+):
     """Add to `wrong` (3,), and to `odd` for messages of odd number (the first is the `number`-th), how many
     of those that are certain are received before they are sent by the common clock; the most ticks by which
     they are, and the sum of all. `process` (locations,): the clock of each; (n,): both ends, ticks as

@@ -6,7 +6,7 @@ costs the steps of two blocks.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
 
 
 @kernel
-def add_blocks(edges: Any, at: Any, block: int, before: Any) -> bool:
+def add_blocks(edges, at, block, before):
     """The time at each level before each block of steps; False if a level is none of those counted."""
     time = np.zeros(before.shape[1])
     for k in range(before.shape[0]):
@@ -107,7 +107,7 @@ def add_blocks(edges: Any, at: Any, block: int, before: Any) -> bool:
 
 
 @kernel
-def add_time(edges: Any, at: Any, time: Any) -> None:
+def add_time(edges, at, time):
     """Add the ticks of each step between `edges` (n+1,) to the `time` (levels,) of its level `at` (n,)."""
     for i in range(at.size):
         time[np.int64(at[i])] += edges[i + 1] - edges[i]

@@ -107,7 +107,7 @@ def walk_back(
 
 
 @kernel
-def float_of(time: Any, first: Any, release: Any, since: Any, start: Any, source: Any, spare: Any) -> int:
+def float_of(time, first, release, since, start, source, spare):
     """Slack of every node of the events of a run, backward along what depends on it.
 
     Parameters
@@ -176,10 +176,7 @@ def added(spare: int, more: int) -> int:
 
 
 @kernel
-def along(
-    location: Any, begin: Any, end: Any, first: Any, since: Any, until: Any, region: Any, a: int, b: int,
-    places: Any, regions: Any,
-) -> None:  # fmt: skip
+def along(location, begin, end, first, since, until, region, a, b, places, regions):
     """Add to `places` (p,) and `regions` (regions,) the ticks from `a` to `b` of a path (n,) in what each
     location does (`desktop.core.delay_costs.Segments`)."""
     for k in range(np.searchsorted(end, a, side="right"), begin.size):
@@ -194,10 +191,7 @@ def along(
 
 
 @kernel
-def least_float(
-    first: Any, since: Any, until: Any, region: Any, wait: Any, first_stretch: Any, end: Any, spare: Any,
-    a: int, b: int, places: Any, regions: Any,
-) -> None:  # fmt: skip
+def least_float(first, since, until, region, wait, first_stretch, end, spare, a, b, places, regions):
     """The least slack, of all but waiting, from tick `a` to `b` into `places` (p,) and `regions` (regions,).
     What each location does as in `along`; its stretches (n,) and their slack as of `float_of`."""
     for p in range(places.size):
@@ -213,7 +207,7 @@ def least_float(
 
 
 @kernel
-def running_latest(key: Any, time: Any) -> Any:
+def running_latest(key, time):
     """The latest time (n,) up to each of those with the same key, which follow each other."""
     latest = time.copy()
     for i in range(1, time.size):

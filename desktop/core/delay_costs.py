@@ -115,7 +115,7 @@ def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def untie(order: Any, location: Any, partner: Any, end: Any, locations: int) -> None:
+def untie(order, location, partner, end, locations):
     """Of waits that end in one tick, put who waited before whom he waited for."""
     here = np.full(locations, -1, np.int64)
     behind = np.zeros(order.size, np.int64)
@@ -158,10 +158,9 @@ def untie(order: Any, location: Any, partner: Any, end: Any, locations: int) -> 
 
 @kernel
 def last_meetings(
-    first_wait: Any, location: Any, partner: Any, begin: Any, end: Any, leave: Any, partner_leave: Any,
-    first_met: Any, met: Any, left_met: Any, which: Any, start: Any, member: Any, left: Any, run: int,
-    since: Any,
-) -> None:  # fmt: skip
+    first_wait, location, partner, begin, end, leave, partner_leave, first_met, met, left_met, which, start,
+    member, left, run, since,
+):  # fmt: skip
     """For each wait the instant from which on the two are compared, into `since`: the earlier end of the two
     calls in which they were last synchronised before it, `run` if they never were."""
     for j in range(location.size):
@@ -195,9 +194,9 @@ def last_meetings(
 
 @kernel
 def trace_back(
-    first: Any, begin: Any, end: Any, region: Any, wait: Any, location: Any, partner: Any, since_wait: Any,
-    until_wait: Any, since: Any, order: Any, rank: Any, regions: int, short: Any, long: Any, direct: Any,
-) -> float:  # fmt: skip
+    first, begin, end, region, wait, location, partner, since_wait, until_wait, since, order, rank, regions,
+    short, long, direct,
+):  # fmt: skip
     """Share every wait, and what it has passed on, among what its partner did; what is unexplained."""
     behind = np.zeros(location.size)  # costs of others' waits that each has passed on
     own, others = np.zeros(regions), np.zeros(regions)
@@ -276,7 +275,7 @@ def passes(wait: int, j: int, until: Any, rank: Any, b: int) -> bool:
 
 
 @kernel
-def cut(time: Any, region: Any, since: Any, until: Any, number: int, out: Any, what: Any, wait: Any) -> int:
+def cut(time, region, since, until, number, out, what, wait):
     """Pieces of a location: `region` (n,) from each `time` (n,) to the next, (n + 1,); cut where its waits,
     which are numbered from `number`, begin and end. Begin and end into `out` (2, ...), region into `what`,
     wait into `wait`, each with room for n + 2 m; how many."""
@@ -301,10 +300,7 @@ def cut(time: Any, region: Any, since: Any, until: Any, number: int, out: Any, w
 
 
 @kernel
-def tally(
-    first: Any, begin: Any, end: Any, region: Any, wait: Any, short: Any, long: Any, passed_on: Any, a: int,
-    b: int, places: Any, regions: Any, most: Any,
-) -> int:  # fmt: skip
+def tally(first, begin, end, region, wait, short, long, passed_on, a, b, places, regions, most):
     """Waiting and costs of the ticks from `a` to `b`; pieces that lie across are counted in proportion.
 
     passed_on : (waits,) part of each that its partner has only passed on.

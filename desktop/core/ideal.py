@@ -8,8 +8,6 @@ Sends never wait.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,9 +74,8 @@ def ideal_duration(
 
 @kernel
 def take_part(
-    first: Any, last: Any, kind: Any, key: Any, done: Any, before: Any, of_message: Any, of_collective: Any,
-    kinds: Any, keys: Any, gap: Any, messages: Any, collectives: Any,
-) -> tuple[int, int]:  # fmt: skip
+    first, last, kind, key, done, before, of_message, of_collective, kinds, keys, gap, messages, collectives
+):
     """Operations from `first` to before `last` (p,) behind each other: kind, a new number of the message or
     collective from 0 on, and ticks computed since the operation before. `of_message`, `of_collective`: zeros,
     for the new numbers; `messages`, `collectives`: which have these. How many are numbered of both."""

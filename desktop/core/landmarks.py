@@ -162,9 +162,7 @@ def landmarks(
 
 
 def settled(
-    rows: Stretches,
-    span: float,
-    together: Ints = _NONE,
+    rows: Stretches, span: float, together: Ints = _NONE
 ) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
     """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
     processor; from when to when (s) most processors do such a thing, and how often. `together`: what all do

@@ -183,10 +183,7 @@ def replay(
 
 
 @kernel
-def prepare(
-    first: Any, last: Any, kind: Any, key: Any, root: Any,
-    arrival: Any, posted: Any, members: Any, root_here: Any, scan: Any,
-) -> int:  # fmt: skip
+def prepare(first, last, kind, key, root, arrival, posted, members, root_here, scan):
     """What there is in the replay: sends and receives of messages (NaN: not yet), members of collectives,
     and where the members of each scan begin; how many those are in all."""
     for p in range(first.size):
@@ -211,7 +208,7 @@ def prepare(
 
 
 @kernel
-def order_scans(first: Any, last: Any, kind: Any, key: Any, scan: Any, filled: Any, who: Any) -> None:
+def order_scans(first, last, kind, key, scan, filled, who):
     """The members of each scan, in order of their locations."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
@@ -221,10 +218,7 @@ def order_scans(first: Any, last: Any, kind: Any, key: Any, scan: Any, filled: A
 
 
 @kernel
-def fill_heap(
-    first: Any, last: Any, kind: Any, key: Any, gap: Any, latency: float, clock: Any, posted: Any, keys: Any,
-    ready: Any, state: Any,
-) -> None:  # fmt: skip
+def fill_heap(first, last, kind, key, gap, latency, clock, posted, keys, ready, state):
     """Every location with the time of its first operation."""
     for p in range(first.size):
         if first[p] < last[p]:
@@ -257,7 +251,7 @@ def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
 
 
 @inlined
-def pop(keys: Any, ready: Any, state: Any) -> None:
+def pop(keys, ready, state):
     """The location whose time is least, of several the first, out of the heap."""
     state[0] -= 1
     sink(keys[state[0]], ready[state[0]], keys, ready, state)
@@ -316,13 +310,10 @@ def carried(start: float, transfer: float, buses: Any) -> float:
 # Long: one walk; a call for each event would take a third of the time.
 @arithmetic
 def advance(
-    first: Any, last: Any, kind: Any, key: Any, gap: Any, extra: Any, free: Any, begin: Any, rest: Any,
-    receiver: Any, transfer: Any, manner: Any, root: Any, cost: Any, latency: float, several: int,
-    most: int, came: Any, went: Any, arrival: Any, posted: Any, asked: Any, members: Any, arrived: Any,
-    root_here: Any, scan: Any, who: Any, reached: Any, clock: Any, keys: Any, ready: Any, state: Any,
-    at: Any, inside: Any, awaited: Any, blocked: Any, queue: Any, behind: Any, latest: Any, root_came: Any,
-    front: Any, buses: Any,
-) -> bool:  # fmt: skip
+    first, last, kind, key, gap, extra, free, begin, rest, receiver, transfer, manner, root, cost, latency,
+    several, most, came, went, arrival, posted, asked, members, arrived, root_here, scan, who, reached, clock,
+    keys, ready, state, at, inside, awaited, blocked, queue, behind, latest, root_came, front, buses,
+):  # fmt: skip
     """Do up to about `most` operations; whether there is somebody left who can go on."""
     ordered = several > 0
     left = most

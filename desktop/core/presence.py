@@ -7,8 +7,6 @@ gap that is as short. So each event costs the same, and memory is bounded.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,10 +80,7 @@ class Presence:
 
 
 @arithmetic
-def _feed(
-    time: Any, kind: Any, what: Any, at: int, slot: Any, count: Any, names: Any, times: Any, calls: Any,
-    inside: Any, state: Any, gaps: Any,
-) -> int:  # fmt: skip
+def _feed(time, kind, what, at, slot, count, names, times, calls, inside, state, gaps):
     """From row `at` on; the row at which there is no slot left, or all rows."""
     for i in range(at, time.size):
         t, w = time[i], np.int64(what[i])
@@ -126,7 +121,7 @@ def _feed(
 
 
 @arithmetic
-def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> int:
+def _close_gaps(times, calls, inside, state, gaps):
     """The shorter half of the gaps between stretches; how many are left. gaps (STRETCHES,): scratch."""
     used = state[0]
     for i in range(used - 1):
@@ -150,7 +145,7 @@ def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> i
 
 
 @arithmetic
-def sends(here: int, time: Any, kind: Any, peer: Any, size: Any, of: Any, out_time: Any, what: Any) -> int:
+def sends(here, time, kind, peer, size, of, out_time, what):
     """Of messages (n,) of a location those whose kind is one `of` those that it sends: two touches each, of
     the direction and of the bits that its number of bytes has, in `out_time` and `what` (2 n,); how many."""
     n = 0

@@ -16,7 +16,7 @@ from desktop.core.open_regions import BEGIN
 
 
 @inlined
-def call_span(i: int, time: Any, call: Any, begins: Any, ends: Any) -> Any:
+def call_span(i, time, call, begins, ends):
     """Begin and end of the call that an operation is in, outside of all its own time."""
     if call[i] < 0:
         return time[i], time[i]
@@ -24,10 +24,7 @@ def call_span(i: int, time: Any, call: Any, begins: Any, ends: Any) -> Any:
 
 
 @kernel
-def reach(
-    first: Any, last: Any, kind: Any, time: Any, call: Any, begins: Any, ends: Any, born: Any, point: Any,
-    over: Any,
-) -> None:  # fmt: skip
+def reach(first, last, kind, time, call, begins, ends, born, point, over):
     """When each operation was reached and was over. Receives (and completions) that follow each other in one
     call are reached together: the call waits for all of them."""
     for p in range(first.size):
@@ -48,7 +45,7 @@ def reach(
 
 
 @kernel
-def meet(first: Any, last: Any, kind: Any, key: Any, point: Any, sent: Any, posted: Any) -> None:
+def meet(first, last, kind, key, point, sent, posted):
     """When each message (messages,) was sent, and its receive posted or reached."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
@@ -59,10 +56,7 @@ def meet(first: Any, last: Any, kind: Any, key: Any, point: Any, sent: Any, post
 
 
 @kernel
-def block(
-    first: Any, last: Any, kind: Any, key: Any, time: Any, call: Any, begins: Any, ends: Any, point: Any,
-    posted: Any, waiting: Any, may: Any, did: Any,
-) -> None:  # fmt: skip
+def block(first, last, kind, key, time, call, begins, ends, point, posted, waiting, may, did):
     """How senders go on: `may` if a receive had to be posted first, `did` as recorded. One that does more in
     its call than to send does not wait before that."""
     for p in range(first.size):
@@ -89,10 +83,7 @@ def awaited(kind: int, is_root: bool) -> bool:
 
 
 @kernel
-def release(
-    first: Any, last: Any, kind: Any, key: Any, root: Any, point: Any, over: Any, sent: Any, posted: Any,
-    did: Any, early: Any, latest: Any, let_go: Any,
-) -> None:  # fmt: skip
+def release(first, last, kind, key, root, point, over, sent, posted, did, early, latest, let_go):
     """When that was there for which each operation (n,) waited, as `desktop.core.machine` has it without
     latency, messages being under way for `early` ticks (0, less where clocks contradict each other, so that
     none arrives after it was received); `BEGIN` if it waited for nothing."""
@@ -131,9 +122,8 @@ def release(
 
 @kernel
 def lay_out(
-    first: Any, last: Any, kind: Any, time: Any, call: Any, begins: Any, ends: Any, point: Any, over: Any,
-    let_go: Any, born: Any, died: Any, extra: Any, since: Any, until: Any,
-) -> None:  # fmt: skip
+    first, last, kind, time, call, begins, ends, point, over, let_go, born, died, extra, since, until
+):
     """What an operation takes beyond its waiting (n,), and of the stretches (n + p) before each and after the
     last of each location begin and end without the calls at both ends (`span` tells those with them)."""
     n = kind.size
@@ -177,10 +167,7 @@ def span(before: int, ends: int, since: int) -> Any:
 
 
 @kernel
-def spans(
-    p: int, first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any,
-    out: Any,
-) -> None:  # fmt: skip
+def spans(p, first, last, born, died, point, over, since, until, out):
     """Begin and end of each stretch of a location, and the same without calls at its ends: (4, stretches)."""
     before = born[p]
     for k in range(first[p], last[p] + 1):
@@ -201,10 +188,7 @@ def lasting(since: int, until: int, was: float, called: float, busy: float, call
 
 
 @kernel
-def gaps(
-    first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any, was: Any,
-    called: Any, busy: Any, calls: bool, out: Any,
-) -> None:  # fmt: skip
+def gaps(first, last, born, died, point, over, since, until, was, called, busy, calls, out):
     """Ticks that each stretch lasts (n + p) if it computes for `busy` ticks; `calls` (of the library) as they
     were, or without them."""
     for p in range(first.size):
@@ -222,10 +206,9 @@ def gaps(
 
 @kernel
 def move_pieces(
-    first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any, was: Any,
-    called: Any, busy: Any, calls: bool, origin: Any, went: Any, of: Any, begin: Any, end: Any, a: Any,
-    b: Any,
-) -> None:  # fmt: skip
+    first, last, born, died, point, over, since, until, was, called, busy, calls, origin, went, of, begin,
+    end, a, b,
+):  # fmt: skip
     """Where pieces of computing (m,), by the stretches that they are `of`, come to lie (a, b); behind them
     what is computed in stretches where nothing was. Locations begin at `origin`, operations are over at
     `went`."""
@@ -258,9 +241,8 @@ def move_pieces(
 
 @kernel
 def moved_breaks(
-    cuts: Any, first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any,
-    was: Any, called: Any, busy: Any, calls: bool, origin: Any, went: Any, gap: Any, out: Any,
-) -> None:  # fmt: skip
+    cuts, first, last, born, died, point, over, since, until, was, called, busy, calls, origin, went, gap, out
+):
     """(cuts, p) where instants of each location come to lie, between what is known of the operations around
     them; those at which it is not there are left as they are."""
     for p in range(first.size):
@@ -292,10 +274,7 @@ def moved_breaks(
 
 
 @kernel
-def in_regions(
-    time: Any, kind: Any, region: Any, wanted: Any, stack: Any, state: Any, low: Any, high: Any,
-    reached: Any, ticks: Any, entered: Any,
-) -> None:  # fmt: skip
+def in_regions(time, kind, region, wanted, stack, state, low, high, reached, ticks, entered):
     """Add ticks with a wanted region innermost, and its enters, to the stretches of a location, which are
     from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
     for i in range(time.size):
@@ -332,7 +311,7 @@ def in_regions(
 
 
 @kernel
-def step_levels(begin: Any, end: Any, last: float, near: float, edges: Any, level: Any) -> int:
+def step_levels(begin, end, last, near, edges, level):
     """How many of intervals (n,), of which begins and ends are sorted each, are there from each edge on, from
     0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges; they
     are only counted if there is no room for any."""

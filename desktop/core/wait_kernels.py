@@ -12,7 +12,7 @@ from desktop.core.open_regions import BEGIN
 
 
 @kernel
-def put_in_places(where: Any, filled: Any, order: Any) -> None:
+def put_in_places(where, filled, order):
     """Indices (n,) by place; `filled` (places,): where those of each begin."""
     for i in range(where.size):
         order[filled[where[i]]] = i
@@ -20,7 +20,7 @@ def put_in_places(where: Any, filled: Any, order: Any) -> None:
 
 
 @kernel
-def waited_for(start: Any, kind: Any, location: Any, begin: Any, is_root: Any, late: Any, who: Any) -> None:
+def waited_for(start, kind, location, begin, is_root, late, who):
     """Of each member (n,) of collective operations until when it waits, `BEGIN` for nobody, and for whom."""
     for c in range(start.size - 1):
         last = before = root = -1
@@ -61,10 +61,7 @@ def offer(
 
 
 @kernel
-def offer_each(
-    call: Any, late: Any, account: int, partner: Any, key: Any, end: Any, best: Any, latest: Any,
-    accounts: Any, partners: Any, keys: Any, held: Any,
-) -> None:  # fmt: skip
+def offer_each(call, late, account, partner, key, end, best, latest, accounts, partners, keys, held):
     """Operations (n,), each in a call (calls,) that waits for `partner` until `late`."""
     for i in range(call.size):
         offer(
@@ -74,9 +71,8 @@ def offer_each(
 
 @kernel
 def offer_received(
-    a: int, call: Any, kind: Any, key: Any, sent: Any, sender: Any, account: int, end: Any, best: Any,
-    latest: Any, accounts: Any, partners: Any, keys: Any, held: Any,
-) -> None:  # fmt: skip
+    a, call, kind, key, sent, sender, account, end, best, latest, accounts, partners, keys, held
+):
     """Of the operations (n,) of a location, whose calls are counted from `a`, its receives; and which calls
     hold any operation."""
     for i in range(call.size):
@@ -91,10 +87,9 @@ def offer_received(
 
 @kernel
 def offer_collective(
-    a: int, call: Any, kind: Any, key: Any, member: Any, needed: Any, partner: Any, account: Any,
-    barrier: Any, is_barrier: int, end: Any, best: Any, latest: Any, accounts: Any, partners: Any, keys: Any,
-    held: Any,
-) -> None:  # fmt: skip
+    a, call, kind, key, member, needed, partner, account, barrier, is_barrier, end, best, latest, accounts,
+    partners, keys, held,
+):  # fmt: skip
     """The same, its collective operations: `member` (n,) rows of `needed` and `partner` (`waited_for`);
     `account` by kind, and `is_barrier` of instances that are a `barrier`."""
     for i in range(call.size):
@@ -109,7 +104,7 @@ def offer_collective(
 
 
 @kernel
-def call_of_partner(partner: Any, time: Any, start: Any, begin: Any, end: Any, row: Any) -> None:
+def call_of_partner(partner, time, start, begin, end, row):
     """The row of the call in which each partner is at a time; -1 as given for none."""
     for i in range(partner.size):
         a, b = start[partner[i]], start[partner[i] + 1]
@@ -119,7 +114,7 @@ def call_of_partner(partner: Any, time: Any, start: Any, begin: Any, end: Any, r
 
 
 @kernel
-def count_kinds(first: Any, last: Any, kind: Any) -> Any:
+def count_kinds(first, last, kind):
     """(6,) operations of each kind, from `first` to before `last` (locations,)."""
     count = np.zeros(6, np.int64)
     for p in range(first.size):
@@ -129,7 +124,7 @@ def count_kinds(first: Any, last: Any, kind: Any) -> Any:
 
 
 @kernel
-def meet_in_order(time: Any, peer: Any, when: Any, other: Any, row: Any) -> None:
+def meet_in_order(time, peer, when, other, row):
     """Which of the ends (m,) of messages each row (n,) is, both by time and peer; -1 as given for none."""
     k = 0
     for i in range(time.size):
@@ -141,10 +136,7 @@ def meet_in_order(time: Any, peer: Any, when: Any, other: Any, row: Any) -> None
 
 
 @kernel
-def outer_calls(
-    time: Any, kind: Any, region: Any, speaks: Any, opened: Any, depth: int, since: Any, outer: Any, n: int,
-    begin: Any, end: Any, regions: Any,
-) -> Any:  # fmt: skip
+def outer_calls(time, kind, region, speaks, opened, depth, since, outer, n, begin, end, regions):
     """Times and outermost region (room,) in which any region that `speaks` is open, from the n-th on. Returns
     n, -1 if there are more than there is room for, and the state for the next block; `opened` (regions,)
     counts what is open."""
@@ -172,7 +164,7 @@ def outer_calls(
 
 
 @kernel
-def spent_before(time: Any, begin: Any, end: Any, what: Any, counts: Any, out: Any) -> None:
+def spent_before(time, begin, end, what, counts, out):
     """Ticks of intervals (n,) of kinds that count before each time; all in order of time."""
     k, before = 0, 0
     for i in range(time.size):
@@ -185,7 +177,7 @@ def spent_before(time: Any, begin: Any, end: Any, what: Any, counts: Any, out: A
 
 
 @kernel
-def are_those(begin: Any, end: Any, what: Any, counts: Any, others: Any, until: Any) -> bool:
+def are_those(begin, end, what, counts, others, until):
     """Whether the intervals of kinds that count are just these others (m,)."""
     n = 0
     for i in range(begin.size):
@@ -197,7 +189,7 @@ def are_those(begin: Any, end: Any, what: Any, counts: Any, others: Any, until: 
 
 
 @kernel
-def within(time: Any, over: Any, begin: Any, end: Any, first: int, used: Any, out: Any) -> None:
+def within(time, over, begin, end, first, used, out):
     """See `call_at` of `desktop.data.call_tables`; `used` (calls,) zeros."""
     k = 0
     for i in range(time.size):
@@ -218,7 +210,7 @@ def within(time: Any, over: Any, begin: Any, end: Any, first: int, used: Any, ou
 
 
 @kernel
-def clipped(begin: Any, end: Any, since: Any, until: Any, out: Any) -> int:
+def clipped(begin, end, since, until, out):
     """What of intervals (n,) lies in others (m,); both in order and without overlap. `out` (3, n + m): begin,
     end, and of which of the n; how many these are."""
     n = 0
@@ -237,7 +229,7 @@ def clipped(begin: Any, end: Any, since: Any, until: Any, out: Any) -> int:
 
 
 @kernel
-def spent_until(begin: Any, end: Any, what: Any, every: int, sums: Any, cuts: Any, out: Any) -> None:
+def spent_until(begin, end, what, every, sums, cuts, out):
     """Add to `out` (cuts, kinds) the ticks of intervals (n,), in order and without overlap, of each kind
     before each cut. `sums` (n // every + 1, kinds): those of all before every so-manieth interval."""
     for c in range(cuts.size):
@@ -251,7 +243,7 @@ def spent_until(begin: Any, end: Any, what: Any, every: int, sums: Any, cuts: An
 
 
 @kernel
-def sums_of(begin: Any, end: Any, what: Any, every: int, sums: Any) -> None:
+def sums_of(begin, end, what, every, sums):
     """`sums` of `spent_until`."""
     for i in range(begin.size):
         if i and i % every == 0:
@@ -262,7 +254,7 @@ def sums_of(begin: Any, end: Any, what: Any, every: int, sums: Any) -> None:
 
 
 @kernel
-def held_by(begin: Any, end: Any, where: Any, out: Any) -> int:
+def held_by(begin, end, where, out):
     """Waits (n,) for one lock, by end: pieces (4, pieces) begin, end, who had got it last, and of which wait.
     How many there are, also those for which there is no room."""
     n = 0
@@ -281,7 +273,7 @@ def held_by(begin: Any, end: Any, where: Any, out: Any) -> int:
 
 
 @kernel
-def met_by(begin: Any, end: Any, where: Any, out: Any) -> int:
+def met_by(begin, end, where, out):
     """The same of barriers, waits by begin: until the last of those that are in it when a wait ends."""
     n = 0
     for i in range(begin.size):

@@ -13,8 +13,6 @@ for itself and those that wait for them: columns ``2 * family`` and ``2 * family
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from desktop.core.arrays import Flags, Ints
@@ -54,10 +52,7 @@ def who_hangs(
 
 
 @kernel
-def hang(
-    order: Any, at: int, begin: Any, end: Any, who: Any, partner: Any, family: Any, parent: Any, link: Any,
-    below: Any, last: Any, left_out: Any, out: Any,
-) -> tuple[int, int]:  # fmt: skip
+def hang(order, at, begin, end, who, partner, family, parent, link, below, last, left_out, out):
     """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room:
     rows written, and where to go on. `parent`, `link` (locations,): for whom each waits, and how; `below`,
     `last` (locations, COLUMNS): who is below, and what was written of that last."""
@@ -110,9 +105,7 @@ def hang(
 
 
 @kernel
-def charge(
-    begin: Any, end: Any, state: Any, cuts: Any, time: Any, column: Any, number: Any, out: Any, seen: Any
-) -> None:
+def charge(begin, end, state, cuts, time, column, number, out, seen):
     """Add up what one location costs, by segment of time and by what it does.
 
     begin, end, state : (intervals,) what it does, in order and without overlap; -1: it waits itself.

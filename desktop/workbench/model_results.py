@@ -77,9 +77,7 @@ _NEW = "Of one new measurement"
 
 
 def _sheet(
-    columns: Sequence[tuple[Column, object]],
-    alarming: Iterable[int] = (),
-    keys: Ints | None = None,
+    columns: Sequence[tuple[Column, object]], alarming: Iterable[int] = (), keys: Ints | None = None
 ) -> ResultSheet:
     """Columns with their values; rows are called by `keys`, by their places without."""
     import pandas as pd
