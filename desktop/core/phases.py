@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -190,16 +191,21 @@ class PhaseFit:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Fits of one model for every n in turn.
-
-    ``n`` (K,) are the numbers asked for: 1..n_max, beginning higher where fewer are impossible (locked
-    breaks; ``budget`` needs 2 parameters). ``fits`` and ``epsilon`` (K,) go with them.
-    """
+    """Fits of one model for every n in turn."""
 
     model: str
-    n: Ints
     fits: tuple[PhaseFit, ...]
-    epsilon: Floats
+
+    @cached_property
+    def n(self) -> Ints:
+        """(K,) the numbers asked for: 1..n_max, beginning higher where fewer are impossible (locked breaks;
+        ``budget`` needs 2 parameters)."""
+        return np.array([fit.requested for fit in self.fits])
+
+    @cached_property
+    def epsilon(self) -> Floats:
+        """(K,) of the fits."""
+        return np.array([fit.epsilon for fit in self.fits], float)
 
     def fit(self, n: int) -> PhaseFit:
         """The fit for n. KeyError if the sweep has none."""
@@ -273,10 +279,7 @@ def sweep(
 ) -> Sweep:
     """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
     least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
-    fits = _fits(curve, least, n_max, model, locked, np.zeros(0), stop, basis)
-    return Sweep(
-        model, np.arange(least, n_max + 1), tuple(fits), np.array([fit.epsilon for fit in fits], float)
-    )
+    return Sweep(model, tuple(_fits(curve, least, n_max, model, locked, np.zeros(0), stop, basis)))
 
 
 def extend(
@@ -294,12 +297,7 @@ def extend(
         return known
     tries = np.array([known.epsilon[-1] ** 2 / curve.unit])
     fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop, known.fits[-1].basis)
-    return Sweep(
-        known.model,
-        np.arange(int(known.n[0]), n_max + 1),
-        (*known.fits, *fits),
-        np.concatenate((known.epsilon, [fit.epsilon for fit in fits])),
-    )
+    return Sweep(known.model, (*known.fits, *fits))
 
 
 def fit_breaks(

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from desktop.core.curve import StepCurve
 from desktop.core.phases import PhaseFit, Sweep, extend, fit, sweep
 from desktop.core.selection import SWEEP, suggest
@@ -157,9 +155,8 @@ def _seen(
         return followed, None, 1
     if known is None or curve.duration >= until:
         return followed, *_swept(curve, shown.model, shown.n, None, job)
-    n = known.requested
-    fitted = fit(curve, n, shown.model, stop=job.stop)
-    return followed, Sweep(shown.model, np.array([n]), (fitted,), np.array([fitted.epsilon])), shown.suggested
+    fitted = fit(curve, known.requested, shown.model, stop=job.stop)
+    return followed, Sweep(shown.model, (fitted,)), shown.suggested
 
 
 def _swept(

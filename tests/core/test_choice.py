@@ -329,7 +329,7 @@ def test_what_survives_is_chosen_and_told() -> None:
             replace(fit_breaks(curve, first if k < 20 else second, "constant"), requested=k)
             for k in range(2, 21)
         )
-        swept = Sweep("constant", np.arange(2, 21), fits, np.ones(19))
+        swept = Sweep("constant", fits)
         found = choose(curve, swept, NOTHING)
         assert found is not None
         told = {one.time_s: one.fits for one in found.breaks}
