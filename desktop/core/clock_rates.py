@@ -149,8 +149,7 @@ def _rough(n: int, s: Ints, r: Ints, w: Floats) -> Floats:
                 )
                 shift[b], known[b] = shift[a] - between, True
                 queue.append(b)
-    rounded: Floats = np.rint(shift)
-    return rounded
+    return np.rint(shift)
 
 
 class _Problem:
@@ -163,8 +162,7 @@ class _Problem:
     def slack(self, x: Floats) -> Floats:
         p, q = x[: self.n], x[self.n :]
         a, b, s, r = self.a, self.b, self.s, self.r
-        slack: Floats = self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
-        return slack
+        return self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
 
     def _matrix(self, rows: Ints, margin: bool) -> Any:
         from scipy.sparse import coo_array
@@ -211,8 +209,7 @@ class _Problem:
         group = (self.s * self.n + self.r) * parts + part
         order = np.lexsort((slack, group))
         first = np.r_[True, np.diff(group[order]) != 0]
-        tightest: Ints = order[first]
-        return tightest
+        return order[first]
 
     def projected(self, rough: Floats) -> Floats:
         """Level and slope (n, 2) of the lines nearest to -rough that nearly satisfy all rows."""

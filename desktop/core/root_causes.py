@@ -89,14 +89,12 @@ class Group:
     @cached_property
     def taking_part(self) -> Flags:
         """Who waits in this way or is waited for."""
-        part: Flags = (self.waits_s > 0) | (self.lost_s > 0)
-        return part
+        return (self.waits_s > 0) | (self.lost_s > 0)
 
     @cached_property
     def waits_s(self) -> Floats:
         """(locations,) how long each waits in this way."""
-        waits: Floats = self.of.waiting_s[:, _together(self.family)].sum(axis=1)
-        return waits
+        return self.of.waiting_s[:, _together(self.family)].sum(axis=1)
 
     @cached_property
     def shared(self) -> bool:
