@@ -157,8 +157,7 @@ def replay(
     state = np.array([p, 0], np.int64)
     if network.buses:
         state[0] = 0
-        fill_heap(operations.first, operations.last, operations.kind, operations.key, operations.gap,
-                  network.latency, clock, posted, keys, ready, state)  # fmt: skip
+        fill_heap(*operations[:5], network.latency, clock, posted, keys, ready, state)
     at = operations.first.copy()
     inside = np.zeros(p, np.bool_)  # the location has reached its operation and waits in it
     awaited = np.full(p, -1, np.int64)  # the message that it waits for
