@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QInputDialog,
-    QLabel,
-    QScrollArea,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QLabel, QScrollArea, QStackedWidget, QWidget
 
 from desktop import resources
 from desktop.core.units import count
@@ -29,16 +22,7 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import (
-    button,
-    divided,
-    fill_layout,
-    first_page,
-    quiet,
-    scrolled,
-    set_up,
-    stacked,
-)
+from desktop.ui.pages import button, divided, fill_layout, first_page, quiet, scrolled, set_up, stacked
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results

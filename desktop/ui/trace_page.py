@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
-from PySide6.QtGui import (
-    QAction,
-    QActionGroup,
-    QGuiApplication,
-    QKeyEvent,
-    QPalette,
-    QResizeEvent,
-)
+from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeyEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSlider,

@@ -11,13 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, Qt
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
-from PySide6.QtWidgets import (
-    QDoubleSpinBox,
-    QLabel,
-    QSpinBox,
-    QTextBrowser,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QDoubleSpinBox, QLabel, QSpinBox, QTextBrowser, QVBoxLayout
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, roman, smallest_runs
 from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound

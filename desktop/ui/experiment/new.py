@@ -6,14 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtGui import QFontDatabase, QTextCursor, QTextFormat
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QLineEdit,
-    QPlainTextEdit,
-    QTextEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
 
 from desktop.core.units import percent
 from desktop.data.columns import Column, TableRow

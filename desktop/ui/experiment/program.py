@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDoubleSpinBox,
-    QInputDialog,
-    QLineEdit,
-    QSpinBox,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QInputDialog, QLineEdit, QSpinBox, QVBoxLayout
 
 from desktop.core.units import quantity
 from desktop.data.columns import Column, TableRow

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QLabel,
-    QLayout,
-)
+from PySide6.QtWidgets import QBoxLayout, QLabel, QLayout
 
 from desktop.core.arrays import Floats
 from desktop.core.labels import ACCOUNTS
