@@ -8,12 +8,12 @@ from importlib.metadata import PackageNotFoundError, version
 
 import PySide6
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QTextBrowser, QWidget
 
 import desktop
 from desktop import resources
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import lay_out, set_up
 from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
@@ -94,7 +94,7 @@ class About(Dialog):
         copy = buttons.addButton("&Copy versions", QDialogButtonBox.ButtonRole.ActionRole)
         copy.setObjectName("copy")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(versions_text()))
-        fill_layout(QVBoxLayout(self), head, self.pages, buttons)
+        lay_out(self, head, self.pages, buttons)
         self.resize(fitting(self, 34, 26))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPushButton, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPushButton, QTreeWidgetItem, QWidget
 
 from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, listing, quiet, set_up
+from desktop.ui.pages import lay_out, listing, quiet, set_up
 from desktop.workbench.bundling import Outside
 
 
@@ -45,7 +45,7 @@ class BundleDialog(Dialog):
         buttons = self.ending("&Export")
         self.every = set_up(QPushButton("&Tick all"), clicked=self._tick_all)
         buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
-        fill_layout(QVBoxLayout(self), intro, self.files, self.total, buttons)
+        lay_out(self, intro, self.files, self.total, buttons)
         width = self.fontMetrics().averageCharWidth()
         self.resize(100 * width, 24 * self.fontMetrics().lineSpacing())
         self._count()

@@ -28,12 +28,12 @@ from typing import IO
 
 from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, QSize, Qt, QtMsgType, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton
 from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import lay_out, set_up
 from desktop.ui.settings import log_folder
 from desktop.ui.sizes import fitting
 
@@ -304,7 +304,7 @@ class Trouble(Dialog):
         show.setCheckable(True)
         show.toggled.connect(self._unfold)
         self._buttons.accepted.connect(self.accept)
-        self._layout = fill_layout(QVBoxLayout(self), head, body, self.report, self._buttons)
+        self._layout = lay_out(self, head, body, self.report, self._buttons)
         self._layout.setStretch(2, 1)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
 

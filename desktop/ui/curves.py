@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QListWidget, QListWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QListWidget, QListWidgetItem
 
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, search_field, set_up
+from desktop.ui.pages import lay_out, search_field, set_up
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class CurvesDialog(Dialog):
         buttons = self.closing()
         self.fit = buttons.addButton("&Fit this curve", QDialogButtonBox.ButtonRole.ActionRole)
         self.fit.clicked.connect(lambda: self._fit(self.list.currentItem()))
-        fill_layout(QVBoxLayout(self), set_up(QLabel(_TEXT), wordWrap=True), self.search, self.list, buttons)
+        lay_out(self, set_up(QLabel(_TEXT), wordWrap=True), self.search, self.list, buttons)
         em = self.fontMetrics().height()
         self.resize(34 * em, 26 * em)
         self._fill(self._workbench.snapshot)

@@ -42,6 +42,7 @@ from desktop.ui.pages import (
     fill_layout,
     form,
     group,
+    lay_out,
     quiet,
     refill,
     row,
@@ -217,7 +218,7 @@ class SheetDialog(ExportDialog):
         em = self.fontMetrics().height()
         self.preview.setMinimumSize(QSize(32 * em, 20 * em))
         body = row(left, (self.preview, 1))
-        fill_layout(QVBoxLayout(self), (body, 1), self._foot())
+        lay_out(self, (body, 1), self._foot())
         copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
         self._later = set_up(QTimer(self), singleShot=True, interval=60, timeout=self._show_preview)
@@ -575,7 +576,7 @@ class ReportDialog(ExportDialog):
         figures = group("Figures (those that the run has)", *self.figures.values(), None, spacing=3)
         self._group = group("Tables (of slides: in the appendix)", *self.tables.values(), None, spacing=3)
         parts = row(figures, self._group)
-        fill_layout(QVBoxLayout(self), fields, parts, self.statistics, self.appendix, self._foot())
+        lay_out(self, fields, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
         words = "The words that make this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)

@@ -34,14 +34,13 @@ from PySide6.QtWidgets import (
     QTextBrowser,
     QTextEdit,
     QToolBar,
-    QVBoxLayout,
     QWidget,
 )
 
 from desktop import resources
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
-from desktop.ui.pages import button, divided, fill_layout, quiet, set_up
+from desktop.ui.pages import button, divided, fill_layout, quiet, set_up, stacked
 from desktop.ui.sizes import fitting, keep_on_screen
 
 INDEX = "index.md"
@@ -154,8 +153,7 @@ class Handbook(QMainWindow):
             sourceChanged=self._arrived,
         )  # fmt: skip
         self.page.document().setDocumentMargin(1.2 * self.fontMetrics().height())
-        left = QWidget()
-        fill_layout(QVBoxLayout(left), self.words, self.list, margins=(6, 6, 0, 6))
+        left = stacked(self.words, self.list, margins=(6, 6, 0, 6))
         self._outside = QWidget()
         self._outside_text = quiet(textFormat=Qt.TextFormat.PlainText)
         row = fill_layout(QHBoxLayout(self._outside), (self._outside_text, 1))
@@ -166,8 +164,7 @@ class Handbook(QMainWindow):
         ):
             row.addWidget(button(text, act), 0, Qt.AlignmentFlag.AlignTop)
         self._outside.hide()
-        right = QWidget()
-        fill_layout(QVBoxLayout(right), self._outside, (self.page, 1), margins=(0, 6, 6, 6))
+        right = stacked(self._outside, (self.page, 1), margins=(0, 6, 6, 6))
         split = divided(Qt.Orientation.Horizontal, (left, 0), (right, 1))
         left.setMinimumWidth(8 * self.fontMetrics().height())
         self.setCentralWidget(split)

@@ -8,10 +8,10 @@ from typing import Literal
 import PySide6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QPushButton
 
 import desktop
-from desktop.ui.pages import button, fill_layout, quiet, set_up
+from desktop.ui.pages import button, lay_out, quiet, row, set_up
 
 _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
 
@@ -40,10 +40,8 @@ class MessageBar(QFrame):
         self.act = set_up(QPushButton(), clicked=self.acted)
         dismiss = set_up(QPushButton("Dismiss"), clicked=self.dismissed)
 
-        row = fill_layout(QHBoxLayout(), (self._sentence, 1))
-        for one in (self.act, self._fold, copy, dismiss):
-            row.addWidget(one, 0, Qt.AlignmentFlag.AlignTop)
-        fill_layout(QVBoxLayout(self), row, self._details, margins=(12, 8, 8, 8))
+        buttons = ((one, 0, Qt.AlignmentFlag.AlignTop) for one in (self.act, self._fold, copy, dismiss))
+        lay_out(self, row((self._sentence, 1), *buttons), self._details, margins=(12, 8, 8, 8))
         self.hide()
 
     @property

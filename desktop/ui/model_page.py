@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QLabel, QScrollArea, QStackedWidget, QWidget
+from PySide6.QtWidgets import QInputDialog, QLabel, QScrollArea, QStackedWidget, QWidget
 
 from desktop import resources
 from desktop.core.units import count
@@ -22,7 +22,7 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import button, divided, fill_layout, first_page, quiet, scrolled, set_up, stacked
+from desktop.ui.pages import button, divided, first_page, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
@@ -93,15 +93,15 @@ class ModelPage(Page):
         self._count = QLabel()
         self._exclude = button("Exclude…", self.ask_reason)
         self._include = button("Take back", self.take_back)
-        row = fill_layout(QHBoxLayout(), (self._count, 1), self._exclude, self._include, margins=(8, 2, 8, 4))
-        left_side = stacked(self.settings_pane, self.measured, row, stretch=1, spacing=2)
+        below = row((self._count, 1), self._exclude, self._include, margins=(8, 2, 8, 4))
+        left_side = stacked(self.settings_pane, (self.measured, 1), below, spacing=2)
         self.summary = quiet(objectName="summary", contentsMargins=(8, 4, 8, 2))
         self._summary_area = _FitSummary(self.summary)
         self.plots = PlotPane(self.bench)
         self.tables = TablePane(self.bench)
         self._down = divided(Qt.Orientation.Vertical, (self.plots, 0), (self.tables, 0), objectName="down")
         self._down.setChildrenCollapsible(True)
-        right_side = stacked(self._summary_area, self._down, stretch=1, spacing=2)
+        right_side = stacked(self._summary_area, (self._down, 1), spacing=2)
         self.split = divided(Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across")
         self._pages.addWidget(self.split)
         self._last_sheet = self.measured

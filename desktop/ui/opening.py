@@ -15,13 +15,12 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import asked_path, button, choices, fill_layout, form, quiet, row, set_up
+from desktop.ui.pages import asked_path, button, choices, form, lay_out, quiet, row, set_up
 from desktop.ui.settings import Settings
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
@@ -44,7 +43,7 @@ class OpenDialog(Dialog):
             ("&Processes", self.workers), ("&Scheduler", self.scheduler), ("", self.force),
         )  # fmt: skip
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
-        fill_layout(QVBoxLayout(self), fields, self._buttons)
+        lay_out(self, fields, self._buttons)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
         self._show(self.last)
 
@@ -148,7 +147,7 @@ class RemoteDialog(Dialog):
         )  # fmt: skip
         note = quiet("Your own ssh connects. The trace is imported there; what you look at comes here.")
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
-        fill_layout(QVBoxLayout(self), fields, note, self._buttons)
+        lay_out(self, fields, note, self._buttons)
         self.host.editTextChanged.connect(lambda _: self._refresh())
         self.path.editTextChanged.connect(lambda _: self._refresh())
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
@@ -191,7 +190,7 @@ class ChoiceDialog(Dialog):
         self.list = QListWidget()
         self.list.addItems(list(names))
         set_up(self.list, currentRow=0, accessibleName=question, itemActivated=lambda _: self.accept())
-        fill_layout(QVBoxLayout(self), quiet(question), self.list, self.ending())
+        lay_out(self, quiet(question), self.list, self.ending())
         self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
         em = self.fontMetrics().height()
         self.resize(32 * em, 18 * em)

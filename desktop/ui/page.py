@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QAction, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QDockWidget,
-    QMainWindow,
-    QMenu,
-    QSplitter,
-    QTextBrowser,
-    QToolBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QSplitter, QTextBrowser, QToolBar, QWidget
 
 from desktop.ui import theme as themes
 from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
-from desktop.ui.pages import asked_path, fill_layout, set_up
+from desktop.ui.pages import asked_path, lay_out, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
@@ -355,7 +346,7 @@ class KeyList(Dialog):
         super().__init__(page, "keys", "Keys and mouse")
         text = set_up(QTextBrowser(), html=page.keys_html(), accessibleName="Keys and gestures")
         buttons = self.closing()
-        fill_layout(QVBoxLayout(self), text, buttons)
+        lay_out(self, text, buttons)
         self.resize(fitting(self, 38, 34))
 
 

@@ -38,6 +38,8 @@ W = TypeVar("W")
 K = TypeVar("K")
 #: What a layout holds: a widget or a layout, in a tuple with more arguments of how it is added; None: room.
 Part: TypeAlias = QWidget | QLayout | tuple[Any, ...] | None
+#: Of all sides alike, or left, above, right and below.
+Margins: TypeAlias = int | tuple[int, int, int, int]
 L = TypeVar("L", bound=QBoxLayout)
 
 
@@ -54,12 +56,7 @@ def set_up(widget: W, /, **settings: object) -> W:
     return widget
 
 
-def fill_layout(
-    layout: L,
-    *parts: Part,
-    margins: int | tuple[int, int, int, int] | None = None,
-    spacing: int | None = None,
-) -> L:
+def fill_layout(layout: L, *parts: Part, margins: Margins | None = None, spacing: int | None = None) -> L:
     """Add widgets and layouts (with a stretch: a tuple); None is room that stretches."""
     if margins is not None:
         layout.setContentsMargins(*(margins if isinstance(margins, tuple) else 4 * (margins,)))
@@ -74,6 +71,13 @@ def fill_layout(
         else:
             layout.addWidget(one, *more)
     return layout
+
+
+def lay_out(
+    widget: QWidget, *parts: Part, margins: Margins | None = None, spacing: int | None = None
+) -> QVBoxLayout:
+    """Put parts into a widget, above each other, as `fill_layout` takes them."""
+    return fill_layout(QVBoxLayout(widget), *parts, margins=margins, spacing=spacing)
 
 
 def passing_menu(parent: QWidget) -> QMenu:
@@ -162,11 +166,16 @@ def titled(text: str, field: QWidget) -> QLabel:
     return set_up(QLabel(text), buddy=field)
 
 
-def labelled(text: str, field: QWidget, margins: int | tuple[int, int, int, int] = 0) -> QWidget:
-    """A field with its name before it, as one."""
+def together(*parts: Part, margins: Margins = 0) -> QWidget:
+    """Beside each other, as one."""
     holder = QWidget()
-    fill_layout(QHBoxLayout(holder), titled(text, field), field, margins=margins)
+    fill_layout(QHBoxLayout(holder), *parts, margins=margins)
     return holder
+
+
+def labelled(text: str, field: QWidget, margins: Margins = 0) -> QWidget:
+    """A field with its name before it, as one."""
+    return together(titled(text, field), field, margins=margins)
 
 
 def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None = None) -> QFormLayout:
@@ -192,24 +201,22 @@ def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object
     return split
 
 
-def row(*widgets: QWidget | QLayout | tuple[QWidget, int] | None) -> QHBoxLayout:
+def row(*parts: Part, margins: Margins | None = None, spacing: int | None = None) -> QHBoxLayout:
     """Beside each other, as `fill_layout` takes them."""
-    return fill_layout(QHBoxLayout(), *widgets)
+    return fill_layout(QHBoxLayout(), *parts, margins=margins, spacing=spacing)
 
 
-def group(title: str, *parts: QWidget | QLayout | None, spacing: int | None = None) -> QGroupBox:
+def group(title: str, *parts: Part, spacing: int | None = None) -> QGroupBox:
     """Above each other in a frame with a title, as `fill_layout` takes them."""
     box = QGroupBox(title)
-    fill_layout(QVBoxLayout(box), *parts, spacing=spacing)
+    lay_out(box, *parts, spacing=spacing)
     return box
 
 
-def stacked(*parts: QWidget | QLayout | None, stretch: int = -1, spacing: int | None = None) -> QWidget:
-    """Above each other without margins; the part at `stretch`, or None, takes the room."""
+def stacked(*parts: Part, margins: Margins = 0, spacing: int | None = None) -> QWidget:
+    """Above each other, as `fill_layout` takes them."""
     holder = QWidget()
-    layout = fill_layout(QVBoxLayout(holder), *parts, margins=0, spacing=spacing)
-    if stretch >= 0:
-        layout.setStretch(stretch, 1)
+    lay_out(holder, *parts, margins=margins, spacing=spacing)
     return holder
 
 
@@ -255,12 +262,10 @@ def first_page(
 ) -> QWidget:
     """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
     text, act) or by the one `way` there is."""
-    page = QWidget()
     parts: list[Part] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
     if way is not None:
         parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
-    fill_layout(QVBoxLayout(page), *parts, None, margins=(48, 36, 48, 24), spacing=12)
-    return page
+    return stacked(*parts, None, margins=(48, 36, 48, 24), spacing=12)
 
 
 def quiet(text: str = "", **settings: object) -> QLabel:
@@ -278,7 +283,7 @@ def scrolled(page: QWidget) -> QScrollArea:
 
 def column(*widgets: QWidget) -> QWidget:
     """Widgets close above each other without margins; the last takes the room."""
-    return stacked(*widgets, stretch=len(widgets) - 1, spacing=1)
+    return stacked(*widgets[:-1], (widgets[-1], 1), spacing=1)
 
 
 def asked_path(
@@ -378,7 +383,7 @@ class Floating(QWidget):
         super().__init__()
         self._area = area
         self._roomy: tuple[QWidget | None, int] = (None, 0)
-        fill_layout(QVBoxLayout(self), page, margins=0)
+        lay_out(self, page, margins=0)
         self._over = column(*bars)
         self._over.setParent(self)
         self._over.installEventFilter(self)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QTreeWidgetItem
 
 from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog
@@ -19,7 +19,7 @@ from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Page
-from desktop.ui.pages import fill_layout, listing, set_up
+from desktop.ui.pages import lay_out, listing, set_up
 
 #: Rows that are shown at most.
 MOST = 200
@@ -124,7 +124,7 @@ class Palette(Dialog):
         self.list.itemActivated.connect(lambda *_: self._run())
         self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        fill_layout(QVBoxLayout(self), self.words, self.list, self.note)
+        lay_out(self, self.words, self.list, self.note)
         em = self.fontMetrics().height()
         self.resize(min(40 * em, parent.width() - 2 * em), min(28 * em, parent.height() - 2 * em))
         self._find("")

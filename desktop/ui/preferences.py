@@ -31,6 +31,7 @@ from desktop.ui.pages import (
     button,
     choices,
     fill_layout,
+    lay_out,
     listing,
     row,
     search_field,
@@ -69,7 +70,7 @@ class Preferences(Dialog):
         for one in buttons.buttons():
             if isinstance(one, QPushButton):
                 one.setAutoDefault(False)  # Return in a field is no answer
-        fill_layout(QVBoxLayout(self), self.pages, buttons)
+        lay_out(self, self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
     def _reset(self, pages: Iterable[QWidget]) -> None:
@@ -261,7 +262,7 @@ class _Keys(QWidget):
         line = row(
             titled("Ne&w key:", self.edit), (self.edit, 1), self.apply, self.add, self.none, self.restore
         )
-        fill_layout(QVBoxLayout(self), self.filter, (self.table, 1), line, self.note)
+        lay_out(self, self.filter, (self.table, 1), line, self.note)
         self._fill()
 
     def _fill(self) -> None:

@@ -7,20 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Generic
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QComboBox,
-    QPushButton,
-    QSizePolicy,
-    QStackedWidget,
-    QTableView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QTableView, QWidget
 
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import button, choices, divided, fill_layout, quiet, refill
+from desktop.ui.pages import button, choices, divided, lay_out, quiet, refill
 from desktop.ui.panels import Panel
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import B, Side, T
@@ -54,10 +46,10 @@ class SidePanel(Panel, Generic[T, B]):
         self.why = quiet(textFormat=Qt.TextFormat.PlainText)
         self.answers, self.offered = flowing()
         empty = QWidget()
-        fill_layout(QVBoxLayout(empty), self.why, self.answers, None)
+        lay_out(empty, self.why, self.answers, None)
         self.pages = QStackedWidget()
         self.pages.addWidget(empty)
-        self._whole = fill_layout(QVBoxLayout(self), self.head, margins=(6, 4, 6, 4), spacing=4)
+        self._whole = lay_out(self, self.head, margins=(6, 4, 6, 4), spacing=4)
         self._whole.addWidget(self.pages, 1)
         self.add = self._button("", self.addAsked.emit)
         self.again = self._button("&Read again", lambda: self._side.read_again())

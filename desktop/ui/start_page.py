@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVB
 
 from desktop.data.naming import run_name
 from desktop.resources import Sample
-from desktop.ui.pages import LinkButton, button, fill_layout, heading, quiet, set_up
+from desktop.ui.pages import LinkButton, button, fill_layout, heading, quiet, row, set_up
 
 
 class StartPage(QScrollArea):
@@ -71,7 +71,7 @@ class StartPage(QScrollArea):
         wide = 18 * self.fontMetrics().averageCharWidth()
         self.setFocusProxy(set_up(choose, objectName="open_button", default=True, minimumWidth=wide))
         drop = QLabel("or drop a file or folder anywhere on this window")
-        buttons = fill_layout(QHBoxLayout(), choose, *others, drop, None, spacing=12)
+        buttons = row(choose, *others, drop, None, spacing=12)
         about = quiet(
             "See how busy the processors of a parallel run were, and in which phases. "
             "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."

@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QSpinBox, QWidget
 
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column
-from desktop.ui.pages import choices, divided, fill_layout, quiet, refill, set_up, titled
+from desktop.ui.pages import choices, divided, lay_out, quiet, refill, row, set_up, titled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
 from desktop.workbench.phase_modelling import PhaseModelSnapshot
@@ -78,9 +78,9 @@ class PhasesView(QWidget):
         set_up(self.p, range=(1, 10_000_000), stepType=steps, keyboardTracking=False)
         shown, at = titled("S&how", self.what), titled("&Predict at p =", self.p)
         parts = self._on, self.system, shown, self.what, at, self.p, None, self.systems, self.back
-        bar = fill_layout(QHBoxLayout(), *parts, margins=(8, 2, 8, 2))
+        bar = row(*parts, margins=(8, 2, 8, 2))
         down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))
-        fill_layout(QVBoxLayout(self), self.said, bar, (down, 1), margins=0, spacing=2)
+        lay_out(self, self.said, bar, (down, 1), margins=0, spacing=2)
         self.what.currentIndexChanged.connect(lambda _: self._draw())
         self.p.valueChanged.connect(lambda _: self._show())
 

@@ -103,23 +103,23 @@ class CompareStep(Step):
         self.tabs = tabbed({
             "Barriers": stacked(
                 row(artificial, self.cost, QLabel("±"), self.cost_se, None), self.barrier_said,
-                self.barriers, stretch=2,
+                (self.barriers, 1),
             ),
             "Versions": stacked(
-                row(QLabel("This and"), self.other, None), self.version_said, self.versions, stretch=2
+                row(QLabel("This and"), self.other, None), self.version_said, (self.versions, 1)
             ),
-            "Scaling": stacked(self.scaling_said, self.scaling, stretch=1),
+            "Scaling": stacked(self.scaling_said, (self.scaling, 1)),
             "One factor and the scale": stacked(
-                row(*with_scale, self.half_se, None), self.verdict, self.single, stretch=2
+                row(*with_scale, self.half_se, None), self.verdict, (self.single, 1)
             ),
-            "Processors": stacked(self.over_p_said, beside(self.over_p, self.over_p_chart), stretch=1),
+            "Processors": stacked(self.over_p_said, (beside(self.over_p, self.over_p_chart), 1)),
             "Delay sizes": stacked(
                 row(QLabel("Show"), self.dose_shown, None), self.dose_said,
-                beside(self.doses, self.dose_chart), stretch=2,
+                (beside(self.doses, self.dose_chart), 1),
             ),
             "Array search": stacked(
                 row(QLabel("Response"), self.response, None), self.search_said,
-                beside(self.ranking, self.level_chart), stretch=2,
+                (beside(self.ranking, self.level_chart), 1),
             ),
         })  # fmt: skip
         QVBoxLayout(self.content).addWidget(beside(self._tables_group(), self.tabs, 36))

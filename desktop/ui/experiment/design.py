@@ -113,7 +113,7 @@ class DesignStep(Step):
         )
         self.tabs = tabbed({
             "Defining relation and aliases": self.relation,
-            "Run sheet": stacked(out, self.sheet, stretch=1),
+            "Run sheet": stacked(out, (self.sheet, 1)),
             "Replicates": self.power_chart,
         })  # fmt: skip
         self.why = quiet()
@@ -121,34 +121,17 @@ class DesignStep(Step):
         self.take_advice = button(
             "Take it", self._take_advice, "This many runs and replicates", "recommended"
         )
-        left = stacked(
-            group(
-                "Designs that fit (choose one)",
-                row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None),
-                self.offers,
-                self.why,
-                self.advice,
-                row(self.take_advice, None),
-            ),
-            group(
-                "Choice",
-                form(
-                    ("&Kind", self.kind),
-                    ("&Array", self.array),
-                    ("Own &generators", self.generators),
-                    ("&Foldover", self.fold),
-                    ("&Replicates", self.replicates),
-                ),
-                row(QLabel("Seed of the order"), self.seed, self.draw, None),
-            ),
-            group(
-                "What could be seen",
-                form(("&Standard deviation of one trial", self.sigma), ("&Effect to be found", self.effect)),
-                self.power,
-            ),
-            stretch=0,
-        )
-        right = stacked(self.warning, self.tabs, stretch=1)
+        limits = row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None)
+        advice = self.advice, row(self.take_advice, None)
+        fit = group("Designs that fit (choose one)", limits, self.offers, self.why, *advice)
+        fields = form(
+            ("&Kind", self.kind), ("&Array", self.array), ("Own &generators", self.generators),
+            ("&Foldover", self.fold), ("&Replicates", self.replicates),
+        )  # fmt: skip
+        choice = group("Choice", fields, row(QLabel("Seed of the order"), self.seed, self.draw, None))
+        sizes = form(("&Standard deviation of one trial", self.sigma), ("&Effect to be found", self.effect))
+        left = stacked((fit, 1), choice, group("What could be seen", sizes, self.power))
+        right = stacked(self.warning, (self.tabs, 1))
         QVBoxLayout(self.content).addWidget(beside(left, right, 54))
         self._showing = False
         self._typed_sigma = False

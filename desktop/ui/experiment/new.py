@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtGui import QFontDatabase, QTextCursor, QTextFormat
-from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QPlainTextEdit, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
 
 from desktop.core.units import percent
 from desktop.data.columns import Column, TableRow
@@ -15,18 +15,7 @@ from desktop.data.syntax import read_source
 from desktop.data.templates import MOST, TEMPLATES, Asked, home_of, variables_in
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import (
-    asked_path,
-    beside,
-    button,
-    choices,
-    fill_layout,
-    form,
-    quiet,
-    row,
-    set_up,
-    titled,
-)
+from desktop.ui.pages import asked_path, beside, button, choices, form, lay_out, quiet, row, set_up, titled
 from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -104,7 +93,7 @@ class NewExperimentDialog(Dialog):
             "they are. Nothing is built or run before you have read the commands."
         )
         both = beside(self.places, self.source, 52)
-        fill_layout(QVBoxLayout(self), why, fields, (both, 1), self.said, buttons)
+        lay_out(self, why, fields, (both, 1), self.said, buttons)
         self.resize(980, 680)
         bench.subscribe(self._listen)
         self.look()

@@ -10,12 +10,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QStackedLayout, QWidget
 
 from desktop.core.units import count
 from desktop.data.experiment import Experiment
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, quiet, scrolled, set_up
+from desktop.ui.pages import lay_out, quiet, scrolled, set_up
 from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import Errand, ExperimentBench, ExperimentSnapshot
 
@@ -102,7 +102,7 @@ class ErrandDialog(Dialog):
         buttons.buttons()[0].setObjectName("run_errand")
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
         where = quiet(f"Up to {count(len(errand.commands), 'command')} in {folder}:")
-        fill_layout(QVBoxLayout(self), quiet(text), where, (listed, 1), buttons)
+        lay_out(self, quiet(text), where, (listed, 1), buttons)
         self.resize(720, 440)
         self.accepted.connect(lambda: bench.run_errand(errand))
 

@@ -109,57 +109,24 @@ class ProgramStep(Step):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        left = stacked(
-            group(
-                "Program",
-                form(
-                    ("&Title", self.titled),
-                    ("Folder", self.folder),
-                    ("So&urces", self.sources),
-                    ("", row(self.choose, self.headers, None)),
-                    ("&Build", self.build),
-                    ("&Run", self.run_words),
-                    ("Fl&ags", self.flags),
-                    ("Delay (SPT_&DELAY)", self.delay),
-                    ("", row(self.pilot, self.take, None)),
-                    ("Chec&k pattern", self.check),
-                    ("Time &limit", self.limit),
-                    ("&Other load", self.busy),
-                ),
-                self.shell,
-                self.pilot_said,
-            ),
-            group(
-                "Responses",
-                self.responses,
-                row(
-                    button("Add response", self._add_response),
-                    button("Remove response", self._remove_response),
-                    None,
-                ),
-            ),
-            stretch=1,
-        )
-        right = stacked(
-            group(
-                "Factors: places that are delayed",
-                row(
-                    self.find_button,
-                    button(
-                        "Add factor…", self._ask_factor, "A place or a setting by hand: threads, problem size"
-                    ),
-                    button("Remove factor", self._remove_factor),
-                    None,
-                ),
-                self.found,
-                self.factors,
-            ),
-            group("Commands, with their words as they are run", self.commands),
-        )
-        layout = right.layout()
-        assert isinstance(layout, QVBoxLayout)
-        layout.setStretch(0, 3)
-        layout.setStretch(1, 1)
+        fields = form(
+            ("&Title", self.titled), ("Folder", self.folder), ("So&urces", self.sources),
+            ("", row(self.choose, self.headers, None)), ("&Build", self.build), ("&Run", self.run_words),
+            ("Fl&ags", self.flags), ("Delay (SPT_&DELAY)", self.delay),
+            ("", row(self.pilot, self.take, None)), ("Chec&k pattern", self.check),
+            ("Time &limit", self.limit), ("&Other load", self.busy),
+        )  # fmt: skip
+        program = group("Program", fields, self.shell, self.pilot_said)
+        add = button("Add response", self._add_response)
+        remove = button("Remove response", self._remove_response)
+        left = stacked(program, (group("Responses", self.responses, row(add, remove, None)), 1))
+        by_hand = "A place or a setting by hand: threads, problem size"
+        add = button("Add factor…", self._ask_factor, by_hand)
+        remove = button("Remove factor", self._remove_factor)
+        tools = row(self.find_button, add, remove, None)
+        places = group("Factors: places that are delayed", tools, self.found, self.factors)
+        commands = group("Commands, with their words as they are run", self.commands)
+        right = stacked((places, 3), (commands, 1))
         QVBoxLayout(self.content).addWidget(beside(left, right, 38))
 
     # ---- showing

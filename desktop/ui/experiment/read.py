@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
 
 from desktop.core.effects import Effect, Effects
 from desktop.core.units import capital, count, digits
@@ -25,7 +25,7 @@ from desktop.ui.pages import (
     button,
     choices,
     divided,
-    fill_layout,
+    lay_out,
     quiet,
     refill,
     row,
@@ -158,17 +158,17 @@ class ReadStep(Step):
         pair = row(QLabel("Factors"), self.first, self.second, None)
         self.lower_plots = tabbed({
             "Main effects": self.main_effects,
-            "Interaction": stacked(pair, self.interaction, stretch=1),
-            "Cube": stacked(row(QLabel("Factors"), *self.corners, None), self.cube, stretch=1),
-            "Residuals": stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1),
+            "Interaction": stacked(pair, (self.interaction, 1)),
+            "Cube": stacked(row(QLabel("Factors"), *self.corners, None), (self.cube, 1)),
+            "Residuals": stacked(row(QLabel("Against"), self.against, None), (self.residuals, 1)),
             "Power": self.powers,
-            "Prediction": stacked(self.predicted, scrolled(self._settings), stretch=1),
+            "Prediction": stacked(self.predicted, (scrolled(self._settings), 1)),
             "In a trace": self.pinning,
         })  # fmt: skip
         plots = divided(Qt.Orientation.Vertical, (upper, 0), (self.lower_plots, 0))
         for part in (upper, self.lower_plots):
             part.setMinimumHeight(13 * self.fontMetrics().height())  # lower, a chart tells nothing
-        left = stacked(self.tables, self.notes, stretch=0)
+        left = stacked((self.tables, 1), self.notes)
         what = (
             self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.shown,
         )  # fmt: skip
@@ -176,8 +176,8 @@ class ReadStep(Step):
             QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Take off"),
             self.covariate, self.blocks,
         )  # fmt: skip
-        fill_layout(
-            QVBoxLayout(self.content),
+        lay_out(
+            self.content,
             row(QLabel("Response"), *what, None),
             row(*errors, None),
             row((self.answer, 1), self.confirm),
@@ -468,8 +468,7 @@ class PinPanel(QWidget):
         self.said = quiet(
             "Choose a trace of the same program, then an effect: the phases in which its routine runs."
         )
-        fill_layout(
-            QVBoxLayout(self), row(self.open, QLabel("Region"), self.region, None), self.said,
+        lay_out(self, row(self.open, QLabel("Region"), self.region, None), self.said,
             (beside(self.table, self.chart, 60), 1), margins=0,
         )  # fmt: skip
 

@@ -80,8 +80,8 @@ class RunStep(Step):
                 None,
             ),
         )
-        side = stacked(self.top, self.controls, self.entering, stretch=0)
-        below = stacked(self.trials, row(QLabel("Chosen trial:"), self.reason, self.leave_out), stretch=0)
+        side = stacked((self.top, 1), self.controls, self.entering)
+        below = stacked((self.trials, 1), row(QLabel("Chosen trial:"), self.reason, self.leave_out))
         QVBoxLayout(self.content).addWidget(beside(side, below, 44))
         self._side = side
 

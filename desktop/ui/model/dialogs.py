@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,8 +25,8 @@ from desktop.ui.pages import (
     asked_paths,
     button,
     choices,
-    fill_layout,
     form,
+    lay_out,
     quiet,
     row,
     same,
@@ -80,7 +79,7 @@ class AssignColumns(Dialog):
         )
         self._need = quiet()
         self.buttons = self.ending()
-        fill_layout(QVBoxLayout(self), intro, grid, self._need, self.buttons)
+        lay_out(self, intro, grid, self._need, self.buttons)
         self._check()
 
     def accept(self) -> None:
@@ -146,7 +145,7 @@ class AddRuns(Dialog):
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )
         self.buttons = self.ending()
-        fill_layout(QVBoxLayout(self), intro, self.files, buttons, fields, self.buttons)
+        lay_out(self, intro, self.files, buttons, fields, self.buttons)
         for names in (self.code, self.system):
             names.editTextChanged.connect(self._check)
         self._check()

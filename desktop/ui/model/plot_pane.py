@@ -6,20 +6,11 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QHBoxLayout,
-    QSizePolicy,
-    QSpinBox,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QSpinBox, QTabWidget, QWidget
 
 from desktop.data.chart import Content
 from desktop.ui.model import contents
-from desktop.ui.pages import K, button, choices, divided, fill_layout, refill, same, set_up, titled, turn_to
+from desktop.ui.pages import K, button, choices, divided, lay_out, refill, row, same, set_up, titled, turn_to
 from desktop.ui.plots.chart import Chart
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -45,8 +36,8 @@ class PlotPane(QWidget):
         self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self.p.setKeyboardTracking(False)
         self.p.valueChanged.connect(lambda value: self._look(p=float(value)))
-        row = fill_layout(
-            QHBoxLayout(), titled("&Code", self.code), (self.code, 1), titled("on s&ystem", self.system),
+        cell = row(
+            titled("&Code", self.code), (self.code, 1), titled("on s&ystem", self.system),
             (self.system, 1), titled("with &p =", self.p), self.p, margins=(8, 4, 8, 2),
         )  # fmt: skip
 
@@ -94,7 +85,7 @@ class PlotPane(QWidget):
         self._page("Speeds and works", relative, holder=both)
         self._page("Shares", {self.shares: contents.shares})
         self.tabs.currentChanged.connect(lambda _: self._draw())
-        fill_layout(QVBoxLayout(self), row, (self.tabs, 1), margins=0, spacing=2)
+        lay_out(self, cell, (self.tabs, 1), margins=0, spacing=2)
 
         for chart in (self.scaling, self.residuals, self.quantiles):
             chart.clicked.connect(self._pick)
@@ -177,9 +168,9 @@ class PlotPane(QWidget):
     ) -> None:
         """A tab of plots with what each draws, below controls; `holder`: what several plots stand in."""
         page = QWidget()
-        layout = fill_layout(QVBoxLayout(page), margins=(0, 2, 0, 0), spacing=2)
+        layout = lay_out(page, margins=(0, 2, 0, 0), spacing=2)
         if controls:
-            above = fill_layout(QHBoxLayout(), margins=(8, 2, 8, 0))
+            above = row(margins=(8, 2, 8, 0))
             for control in controls:
                 if isinstance(control, QComboBox):
                     above.addWidget(titled(control.accessibleName(), control))

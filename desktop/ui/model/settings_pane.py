@@ -7,19 +7,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QGridLayout,
-    QLabel,
-    QLineEdit,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QLineEdit, QSizePolicy, QWidget
 
 from desktop.core.factor_answers import THE_SEVEN, known_functions
-from desktop.ui.pages import K, button, choices, fill_layout, refill, row, same, set_up, titled
+from desktop.ui.pages import K, button, choices, lay_out, refill, row, same, set_up, titled
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 if TYPE_CHECKING:
@@ -80,8 +71,7 @@ class SettingsPane(QWidget):
         self.best.setToolTip("All pairs of the functions are compared; a choice of your own ends this")
         self.best.clicked.connect(lambda on: bench.set_functions(() if on else self._fitted()))
         heading = QLabel("Functions of p that make up the time")
-        fill_layout(
-            QVBoxLayout(self), row((heading, 1), self.best), self._grid, own, self.fault, chosen,
+        lay_out(self, row((heading, 1), self.best), self._grid, own, self.fault, chosen,
             self.positive, margins=(8, 6, 8, 4), spacing=4,
         )  # fmt: skip
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)

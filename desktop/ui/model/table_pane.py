@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QTextBrowser, QWidget
 
 from desktop.ui.model.sheets import SheetView
-from desktop.ui.pages import button, fill_layout, set_up, stacked, tabbed, turn_to
+from desktop.ui.pages import button, lay_out, row, set_up, stacked, tabbed, turn_to
 from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers
 from desktop.workbench.model_results import EMPTY
@@ -38,10 +38,10 @@ class TablePane(QWidget):
         self.forms.picked.connect(self._look_at)
         self.search = button("Search normal forms", bench.search_forms, name="search")
         what = set_up(QLabel(_FORMS), wordWrap=True)
-        searched = fill_layout(QHBoxLayout(), self.search, (what, 1), margins=(8, 4, 8, 0))
-        forms = stacked(searched, self.forms, stretch=1, spacing=2)
-        row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 4, 8, 0))
-        pairs = stacked(row, self.ranking, stretch=1, spacing=2)
+        searched = row(self.search, (what, 1), margins=(8, 4, 8, 0))
+        forms = stacked(searched, (self.forms, 1), spacing=2)
+        ranked = row(self.rank, (self.ranked, 1), margins=(8, 4, 8, 0))
+        pairs = stacked(ranked, (self.ranking, 1), spacing=2)
 
         pages: dict[str, tuple[QWidget, Callable[[ModelSnapshot], None]]] = {
             "Parameters": (self.parameters, self._fill_parameters),
@@ -54,7 +54,7 @@ class TablePane(QWidget):
         self.tabs = tabbed({title: widget for title, (widget, _) in pages.items()})
         self._fill = [fill for _, fill in pages.values()]
         self.tabs.currentChanged.connect(lambda _: self._refill())
-        fill_layout(QVBoxLayout(self), self.tabs, margins=0)
+        lay_out(self, self.tabs, margins=0)
 
     @property
     def sheets(self) -> tuple[SheetView, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtWidgets import QTextBrowser, QVBoxLayout
+from PySide6.QtWidgets import QTextBrowser
 
 from desktop.core.units import quantity
 from desktop.printing import printable
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import lay_out, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -20,7 +20,7 @@ class ChangesPanel(Panel):
         super().__init__(workbench)
         self.text = set_up(QTextBrowser(), accessibleName="What changed at each breakpoint", openLinks=False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
-        fill_layout(QVBoxLayout(self), self.text, margins=6)
+        lay_out(self, self.text, margins=6)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         phase, before = new.project.view.phase, old.project.view.phase

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QLabel, QPushButton, QVBoxLayout
 
 from desktop.core.labels import ACTIVITIES
 from desktop.data.columns import Column, RowMarks, columnar
 from desktop.data.events import Activity, Region
-from desktop.ui.pages import fill_layout, search_field, set_up
+from desktop.ui.pages import lay_out, row, search_field, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import ASCENDING, FrameView
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -48,10 +48,10 @@ class ClassesPanel(Panel):
         self.search = search_field("Find a region or role", self.table.filter)
         self.note = set_up(QLabel(), wordWrap=True)
         self._reset = set_up(QPushButton("Classify as at first"), clicked=workbench.reset_rules)
-        row = fill_layout(QHBoxLayout(), self._reset, None)
-        layout = fill_layout(QVBoxLayout(self), intro, boxes, self.search, self.note, margins=(10, 8, 10, 8))
-        layout.addWidget(self.table, 1)
-        layout.addLayout(row)
+        lay_out(
+            self, intro, boxes, self.search, self.note, (self.table, 1), row(self._reset, None),
+            margins=(10, 8, 10, 8),
+        )  # fmt: skip
         self._show_rules(Snapshot())
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:

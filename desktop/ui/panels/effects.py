@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from desktop.core.units import common, scaled
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import choices, fill_layout, refill, same, set_up, titled
+from desktop.ui.pages import choices, refill, same, set_up, stacked, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -57,9 +57,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         self.chart = set_up(Chart(self.picture.currentText()), clicked=self._clicked)
         let_toggle(self.effects, self._toggle)
         self.beside((self.effects, self.rank), self.chart)
-        content = QWidget()
-        fill_layout(QVBoxLayout(content), self.where, (self._split, 1), margins=0, spacing=4)
-        return content
+        return stacked(self.where, (self._split, 1), spacing=4)
 
     def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown

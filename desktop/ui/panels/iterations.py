@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSpinBox, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSpinBox
 
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import button, choices, divided, fill_layout, quiet, refill, set_up, titled
+from desktop.ui.pages import button, choices, divided, lay_out, quiet, refill, set_up, titled
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -40,7 +40,7 @@ class IterationsPanel(Panel):
         self.said = quiet(textFormat=Qt.TextFormat.PlainText, accessibleName="Iterations found")
         self.tools, self.flow = flowing()
         self.tools.hide()
-        self._whole = fill_layout(QVBoxLayout(self), self.said, self.tools, margins=(6, 4, 6, 4), spacing=4)
+        self._whole = lay_out(self, self.said, self.tools, margins=(6, 4, 6, 4), spacing=4)
         self._whole.addStretch(0)
 
     def _make(self) -> None:

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel
 
 from desktop.core.arrays import Ints
 from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
 from desktop.data.columns import Column
-from desktop.ui.pages import choices, divided, fill_layout, set_up
+from desktop.ui.pages import choices, divided, lay_out, row, set_up, stacked
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, FrameView
@@ -55,12 +55,10 @@ class MessagesPanel(Panel):
             activated=lambda _: self._fill(),
         )  # fmt: skip
         self.about = set_up(QLabel(), wordWrap=True, minimumWidth=1)
-        head = fill_layout(QHBoxLayout(), self.weight, (self.about, 1))
-        pairs = QWidget()
-        fill_layout(QVBoxLayout(pairs), head, (self.table, 1), margins=0)
+        pairs = stacked(row(self.weight, (self.about, 1)), (self.table, 1))
         # The matrix has all the height there is, which is its side.
         split = divided(Qt.Orientation.Horizontal, (self.matrix, 0), (pairs, 0))
-        fill_layout(QVBoxLayout(self), split, margins=(6, _EDGE, 6, _EDGE))
+        lay_out(self, split, margins=(6, _EDGE, 6, _EDGE))
 
     def _matrix(
         self, sender: Ints, receiver: Ints, weight: Ints, names: tuple[str, ...], unit: str

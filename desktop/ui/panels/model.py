@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSizePolicy, QWidget
 
 from desktop.ui.elided import Elided
-from desktop.ui.pages import choices, fill_layout, labelled, refill, same, set_up
+from desktop.ui.pages import choices, labelled, refill, same, set_up, stacked
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -62,9 +62,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         self.scaling = set_up(Chart("Scaling"), clicked=lambda line, _: self._pick([line]))
         self.beside((self.parameters, self.measured), self.scaling)
         self.note = set_up(Elided(), textFormat=Qt.TextFormat.PlainText)
-        content = QWidget()
-        fill_layout(QVBoxLayout(content), (self._split, 1), self.note, margins=0, spacing=4)
-        return content
+        return stacked((self._split, 1), self.note, spacing=4)
 
     def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown

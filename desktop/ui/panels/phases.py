@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTabWidget,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,7 +31,7 @@ from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import button, choices, divided, fill_layout, set_up, stacked, titled
+from desktop.ui.pages import button, choices, divided, lay_out, set_up, stacked, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
@@ -266,10 +265,10 @@ class PhasesPanel(QScrollArea):
             plot.setMinimumHeight(8 * self.fontMetrics().height())
             self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
         self._content = QWidget()
-        fit = stacked(self._controls, self._facts, self.pictures, stretch=2, spacing=8)
+        fit = stacked(self._controls, self._facts, (self.pictures, 1), spacing=8)
         self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
         self._parts.splitterMoved.connect(lambda *_: setattr(self, "_divided", True))
-        fill_layout(QVBoxLayout(self._content), self._parts, margins=(_SIDES, 8, _SIDES, 8))
+        lay_out(self._content, self._parts, margins=(_SIDES, 8, _SIDES, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())

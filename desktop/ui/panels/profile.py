@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QLabel, QLineEdit
 
 from desktop.core.units import quantity
 from desktop.data.columns import Column
-from desktop.ui.pages import choices, fill_layout, set_up
+from desktop.ui.pages import choices, lay_out, row, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, FrameTree
 from desktop.workbench.explaining import Explained
@@ -84,8 +84,7 @@ class ProfilePanel(Panel):
         self.search.setAccessibleName("Search regions")
         self.search.textChanged.connect(self.view.filter)
         self.about = QLabel()
-        row = fill_layout(QHBoxLayout(), self.kind, (self.search, 1), self.about)
-        fill_layout(QVBoxLayout(self), row, (self.view, 1), margins=6)
+        lay_out(self, row(self.kind, (self.search, 1), self.about), (self.view, 1), margins=6)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.marked != self._marked:

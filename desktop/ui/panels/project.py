@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QAbstractItemView, QToolButton, QVBoxLayout
+from PySide6.QtWidgets import QAbstractItemView, QToolButton
 
 from desktop.data.columns import Column, TableRow
-from desktop.ui.pages import fill_layout, row, set_up
+from desktop.ui.pages import lay_out, row, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.tables import FrameView
 from desktop.workbench.keeping import Kind
@@ -92,9 +92,7 @@ class ProjectPanel(Panel):
             self.buttons[key] = set_up(
                 QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act()
             )
-        fill_layout(
-            QVBoxLayout(self), (self.table, 1), row(*self.buttons.values(), None), margins=(6, 4, 6, 4)
-        )
+        lay_out(self, (self.table, 1), row(*self.buttons.values(), None), margins=(6, 4, 6, 4))
         self._refresh()
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:

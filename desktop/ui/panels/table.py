@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QVBoxLayout
 
 from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.data.columns import Column, Texts, shown_texts
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import lay_out, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.tables import FrameView, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -116,7 +115,7 @@ class TablePanel(Panel):
         self.model.edited.connect(self._rename)
         self.view.chosen.connect(workbench.select_phase)
         self.view.clicked.connect(self._select)
-        fill_layout(QVBoxLayout(self), self.view, margins=0)
+        lay_out(self, self.view, margins=0)
 
     # Methods, as a function of its own would keep the workbench for as long as the table's model.
     def _rename(self, row: int, _column: int, text: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from html import escape
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout
+from PySide6.QtWidgets import QLabel, QTextBrowser
 
 from desktop.core.plain import JSON
 from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
-from desktop.ui.pages import choices, fill_layout, set_up, titled
+from desktop.ui.pages import choices, lay_out, row, set_up, titled
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
@@ -53,8 +53,9 @@ class TracePanel(Panel):
         self.text = set_up(QTextBrowser(), objectName="trace_text")
         self.text.setAccessibleName("Facts about the trace and import report")
         self.text.setOpenLinks(False)
-        row = fill_layout(QHBoxLayout(), label, self.clocks, None)
-        fill_layout(QVBoxLayout(self), row, self._clocks_text, (self.text, 1), margins=(10, 8, 10, 8))
+        lay_out(
+            self, row(label, self.clocks, None), self._clocks_text, (self.text, 1), margins=(10, 8, 10, 8)
+        )
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is old.document and new.run is old.run and new.project.rules == old.project.rules:

@@ -6,21 +6,13 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QInputDialog,
-    QLineEdit,
-    QPlainTextEdit,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QInputDialog, QLineEdit, QPlainTextEdit, QToolButton, QWidget
 
 from desktop.core.units import Scale, scaled, time_scale
 from desktop.data.columns import Column, columnar
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
-from desktop.ui.pages import choices, fill_layout, form, quiet, set_up
+from desktop.ui.pages import choices, form, lay_out, quiet, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import FrameView
@@ -90,8 +82,7 @@ class ViewsPanel(Panel):
             ("&Hide", "Hide this annotation in the plots, or show it", self.hide_note),
             ("Delete", "Delete this annotation", self.delete_note),
         )
-        fill_layout(
-            QVBoxLayout(self), self.view_tip, (self.view_table, 1), views,
+        lay_out(self, self.view_tip, (self.view_table, 1), views,
             self.note_tip, (self.note_table, 1), notes, margins=6,
         )  # fmt: skip
 

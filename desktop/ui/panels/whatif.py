@@ -16,14 +16,13 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSlider,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.units import percent, quantity, signed, time_scale
 from desktop.data.columns import Column, TableRow
 from desktop.ui.guard import guarded
-from desktop.ui.pages import beside, fill_layout, row, set_up
+from desktop.ui.pages import beside, choices, labelled, lay_out, refill, row, same, set_up, titled, together
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import FrameView
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -96,23 +95,20 @@ class WhatIfPanel(Panel):
         self._grid.setColumnStretch(1, 2)
         self._grid.setColumnStretch(2, 3)
         self._values: list[tuple[QLabel, Callable[[], str]]] = []
-        self.network = set_up(QComboBox(), accessibleName="Network")
-        for text, key in (("As recorded", ""), ("Another one", "machine")):
-            self.network.addItem(text, key)
-        self.network.setToolTip("On another one calls take no time but for latency, bandwidth and waiting")
-        self.network.activated.connect(lambda _: self._turned())
+        self.network = choices(
+            {"": "As recorded", "machine": "Another one"}, act=lambda _: self._turned(),
+            accessibleName="Network",
+            toolTip="On another one calls take no time but for latency, bandwidth and waiting",
+        )  # fmt: skip
         self.buses = set_up(QSpinBox(), accessibleName="Buses", maximum=99999, specialValueText="any number")
         self.buses.setToolTip("Messages that are under way at a time")
         self.buses.valueChanged.connect(lambda _: self._turned())
-        self._line("Network", self.network, self._labelled("B&uses", self.buses))
+        self._line("Network", self.network, labelled("B&uses", self.buses))
         self.latency = self._knob("Latency", 1e-8, 1e-2, lambda v: quantity(v, "s"), first=0.0)
         self.bandwidth = self._knob(
-            "Bandwidth",
-            1e6,
-            1e12,
-            lambda v: "infinite" if math.isinf(v) else quantity(v, "B/s"),
+            "Bandwidth", 1e6, 1e12, lambda v: "infinite" if math.isinf(v) else quantity(v, "B/s"),
             last=math.inf,
-        )
+        )  # fmt: skip
         self.eager = self._knob(
             "Eager limit", 64, 1e8, lambda v: "none" if math.isinf(v) else quantity(v, "B"),
             first=0.0, last=math.inf,
@@ -127,36 +123,32 @@ class WhatIfPanel(Panel):
         self.balanced = set_up(QCheckBox("Balance&d"), accessibleName="Balance the phase")
         self.balanced.setToolTip("Every processor computes as long in the phase as they do on average")
         self.balanced.toggled.connect(lambda _: self._turned())
-        both = _together(self.phase, self.balanced)
+        both = together(self.phase, self.balanced)
         self.phase_speed = self._speed("Phase", both, "Phase so many times faster", _faster)
         self.first_rank, self.last_rank = (
             set_up(QSpinBox(), accessibleName=name, maximum=999999, valueChanged=lambda _: self._turned())
             for name in ("First slower rank", "Last slower rank")
         )
-        ranks = _together(self.first_rank, QLabel("to"), self.last_rank)
+        ranks = together(self.first_rank, QLabel("to"), self.last_rank)
         self.rank_speed = self._speed("Ranks", ranks, "Ranks so many times slower", _slower)
         self._speeds = (self.region_speed, self.phase_speed, self.rank_speed)
         for knob in self._speeds:
             knob.put(1.0)
         self.settings = QWidget()
         self.said.setMinimumWidth(8 * self.fontMetrics().height())  # narrower than what it says asks for
-        head = row(self.said, self.reset)
-        head.setStretchFactor(self.said, 1)
-        fill_layout(QVBoxLayout(self.settings), head, self._grid, None, margins=0)
+        lay_out(self.settings, row((self.said, 1), self.reset), self._grid, None, margins=0)
         self.helps = FrameView("What would help most", sortable=False)
         self.helps.activatedKey.connect(self._apply)
         self.helps.chosen.connect(self._apply)
         self.split = beside(self.settings, self.helps, 50)
-        fill_layout(QVBoxLayout(self), self.split, margins=6)
+        lay_out(self, self.split, margins=6)
         self._enable()
 
     # ---- made of
 
     def _line(self, name: str, first: QWidget, second: QWidget, value: QLabel | None = None) -> None:
         at = self._grid.rowCount()
-        label = QLabel(name)
-        label.setBuddy(first)
-        self._grid.addWidget(label, at, 0)
+        self._grid.addWidget(titled(name, first), at, 0)
         self._grid.addWidget(first, at, 1)
         self._grid.addWidget(second, at, 2)
         if value is not None:
@@ -168,35 +160,20 @@ class WhatIfPanel(Panel):
         self._values.append((value, words))
         return value
 
-    @staticmethod
-    def _labelled(name: str, widget: QWidget) -> QWidget:
-        label = QLabel(name)
-        label.setBuddy(widget)
-        return _together(label, widget)
-
     def _knob(self, name: str, low: float, high: float, words: Callable[[float], str], **ends: float) -> Knob:
         """A slider as wide as two parts."""
-        knob = Knob(low, high, **ends)
-        knob.setAccessibleName(name)
-        knob.turned.connect(self._turned)
+        knob = set_up(Knob(low, high, **ends), accessibleName=name, turned=self._turned)
         at = self._grid.rowCount()
-        label = QLabel(name)
-        label.setBuddy(knob)
-        self._grid.addWidget(label, at, 0)
+        self._grid.addWidget(titled(name, knob), at, 0)
         self._grid.addWidget(knob, at, 1, 1, 2)
         self._grid.addWidget(self._value(lambda: words(knob.number)), at, 3)
         return knob
 
     def _box(self, called: str) -> QComboBox:
-        box = set_up(QComboBox(), accessibleName=called, activated=lambda _: self._turned())
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(8)
-        return box
+        return choices({}, act=lambda _: self._turned(), narrow=8, accessibleName=called)
 
     def _speed(self, name: str, what: QWidget, called: str, words: Callable[[float], str]) -> Knob:
-        knob = Knob(1 / 8, 8)
-        knob.setAccessibleName(called)
-        knob.turned.connect(self._turned)
+        knob = set_up(Knob(1 / 8, 8), accessibleName=called, turned=self._turned)
         self._line(name, what, knob, self._value(lambda: words(knob.number)))
         return knob
 
@@ -239,15 +216,8 @@ class WhatIfPanel(Panel):
         self._enable()
 
     def _fill_boxes(self, state: Imagined) -> None:
-        regions = [(name, name) for name in state.regions]
-        phases = [(f"{k + 1}", k) for k in range(state.phases)]
-        for box, wanted in ((self.region, regions), (self.phase, phases)):
-            if [box.itemData(k) for k in range(box.count())] != [key for _, key in wanted]:
-                current = box.currentData()
-                box.clear()
-                for text, key in wanted:
-                    box.addItem(text, key)
-                box.setCurrentIndex(max(box.findData(current), 0) if wanted else -1)
+        refill(self.region, same(state.regions))
+        refill(self.phase, {k: f"{k + 1}" for k in range(state.phases)})
 
     def _say(self, state: Imagined, ready: str) -> None:
         prediction = state.prediction
@@ -268,6 +238,9 @@ class WhatIfPanel(Panel):
             part = state.task.fraction
             text += f" Predicting{'' if part is None else f', {percent(part)}'} …"
         self.said.setText(text)
+        self._show_values()
+
+    def _show_values(self) -> None:
         for value, words in self._values:
             value.setText(words())
 
@@ -291,10 +264,9 @@ class WhatIfPanel(Panel):
             widget.setEnabled(able)
         for widget in self._on_network:
             widget.setEnabled(able and bool(self.network.currentData()))
-        for box, more in (
-            (self.region, (self.region_speed,)),
-            (self.phase, (self.phase_speed, self.balanced)),
-        ):
+        for box, *more in (
+            (self.region, self.region_speed), (self.phase, self.phase_speed, self.balanced)
+        ):  # fmt: skip
             for part in (box, *more):
                 part.setEnabled(able and box.count() > 0)
         self.reset.setEnabled(state is not None and state.changes is not None)
@@ -314,16 +286,14 @@ class WhatIfPanel(Panel):
                 self.latency.number, self.bandwidth.number, self.eager.number, self.buses.value()
             )
         region, phase = self.region.currentData(), self.phase.currentData()
+        faster, sooner, slower = (knob.number for knob in self._speeds)
+        ranks = self.first_rank.value(), self.last_rank.value(), slower
         changes = Changes(
             network=network,
-            regions=((region, self.region_speed.number),) if region and self.region_speed.number != 1 else (),
-            phases=((phase, self.phase_speed.number),)
-            if phase is not None and self.phase_speed.number != 1
-            else (),
+            regions=((region, faster),) if region and faster != 1 else (),
+            phases=((phase, sooner),) if phase is not None and sooner != 1 else (),
             balanced=(phase,) if phase is not None and self.balanced.isChecked() else (),
-            slower=((self.first_rank.value(), self.last_rank.value(), self.rank_speed.number),)
-            if self.rank_speed.number != 1
-            else (),
+            slower=(ranks,) if slower != 1 else (),
         )
         return None if changes == NONE else changes
 
@@ -333,8 +303,7 @@ class WhatIfPanel(Panel):
             with QSignalBlocker(self.last_rank):
                 self.last_rank.setValue(self.first_rank.value())
         self._enable()
-        for value, words in self._values:
-            value.setText(words())
+        self._show_values()
         self._workbench.ask_what_if(self._asked())
 
     def _reset(self) -> None:
@@ -377,18 +346,8 @@ class WhatIfPanel(Panel):
                     spin.setValue(rank)
             self.rank_speed.put(factor)
         self._shown = changes
-        for value, words in self._values:
-            value.setText(words())
+        self._show_values()
         self._enable()
-
-
-def _together(*widgets: QWidget) -> QWidget:
-    """In a row; the first takes the room that is left."""
-    holder = QWidget()
-    line = row(*widgets)
-    line.setContentsMargins(0, 0, 0, 0)
-    fill_layout(QVBoxLayout(holder), line, margins=0)
-    return holder
 
 
 def _faster(factor: float) -> str:
