@@ -51,11 +51,11 @@ def application() -> QApplication:
     QCoreApplication.setApplicationName(APPLICATION)
     QCoreApplication.setApplicationVersion(desktop.__version__)
     qInstallMessageHandler(qt_says)
-    app = Application(sys.argv[:1])
-    app.setApplicationDisplayName("Phasewright")
-    app.setDesktopFileName(resources.DESKTOP_ID)
-    app.setWindowIcon(QIcon(str(resources.folder() / "icons" / "phasewright.svg")))
-    app.setStyle("Fusion")
+    icon = QIcon(str(resources.folder() / "icons" / "phasewright.svg"))
+    app = set_up(
+        Application(sys.argv[:1]), applicationDisplayName="Phasewright", style="Fusion", windowIcon=icon,
+        desktopFileName=resources.DESKTOP_ID,
+    )  # fmt: skip
     load_font(app)
     Garbage(app)
     return app
@@ -121,18 +121,13 @@ class Windows:
         of them."""
         from desktop.data.runs import holds_experiment
 
-        before, paths = len(self._open), list(files)
-        if not paths:
-            self._make().trace.warm_up()
-        for path in paths:
-            window = self._make()
-            if holds_measurements(path):
-                window.open_model(path)
-            elif holds_experiment(path):
-                window.open_experiment(path)
-            else:
-                window.trace.warm_up()
-                window.trace.open_path(path)
+        before = len(self._open)
+        for path in [*files] or (None,):
+            trace = self._make().trace
+            if path is None or not (holds_measurements(path) or holds_experiment(path)):
+                trace.warm_up()
+            if path is not None:
+                trace.open_path(path)
         return self._open[before]
 
     def go_on(self, first: Frame, *, reopen: bool) -> None:
@@ -181,9 +176,8 @@ class Windows:
         window.quitRequested.connect(self.quit)
         window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
-        window.closed.connect(lambda: self._open.remove(window))
-        window.closed.connect(window.deleteLater)
-        window.closed.connect(gc.unfreeze)
+        for act in (lambda: self._open.remove(window), window.deleteLater, gc.unfreeze):
+            window.closed.connect(act)
         if self._open:
             stand_beside(window, self._open[-1], other_screen=other_screen)
         self._open.append(window)

@@ -104,11 +104,11 @@ TITLES = KINDS | PASSING
 STEPS: tuple[PageCommand, ...] = (
     Command("undo", "Undo", "Edit", "Take back the last change, on whichever page it was made",
             lambda p: p.frame.undo(), ("Ctrl+Z",),
-            When(lambda p: p.frame.undo_label is not None, "a change that can be taken back"),
+            When(lambda p: p.frame.history.undo_label is not None, "a change that can be taken back"),
             icon="undo", common=True),
     Command("redo", "Redo", "Edit", "Do again what was taken back",
             lambda p: p.frame.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"),
-            When(lambda p: p.frame.redo_label is not None, "a change that was taken back"),
+            When(lambda p: p.frame.history.redo_label is not None, "a change that was taken back"),
             icon="redo", common=True),
 )  # fmt: skip
 COMMON: tuple[PageCommand, ...] = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QStackedWidget, QTabWidget, QWidget
 
+from desktop.core.units import capital
 from desktop.data.atomic import write_text
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
 from desktop.ui.experiment.compare import CompareStep
@@ -131,7 +132,7 @@ class ExperimentPage(Page):
         if new.problem != old.problem:
             self.tell_problem(new.problem, self.bench.dismiss_problem)
         if new.note != old.note:
-            self._note.setText(f"{new.note[:1].upper()}{new.note[1:]}" if new.note else "")
+            self._note.setText(capital(new.note) if new.note else "")
         if opened or (there and new.name != old.name):
             table = imported.table if imported is not None else None
             compared = imported is not None and (table is None or table.array)

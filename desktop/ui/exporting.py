@@ -100,12 +100,16 @@ def material_of(shown: Snapshot) -> Material | None:
     )
 
 
-def _within(shown: Snapshot, span: tuple[float, float]) -> tuple[float, float] | None:
-    """The part of a range of time that is analysed; None: all that is, where nothing of the range is."""
-    assert shown.run is not None
-    curve = shown.run.curve
-    a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
-    return (a, b) if a < b else None
+def read_bars(shown: Snapshot, job: Job, **how: Any) -> Bars | None:
+    """The timeline of a fitted run, read from its store; `how`: as of `bars`."""
+    from desktop.data.material import bars
+    from desktop.data.store import open_store
+
+    document, run, fit = shown.document, shown.run, shown.fit
+    assert document is not None and run is not None and fit is not None
+    breaks, names = fit.breaks[1:-1].tolist(), shown.project.names
+    with open_store(document.store) as store:
+        return bars(store, run.rules, run.curve, job, breaks=breaks, names=names, **how)
 
 
 def home_of(shown: Snapshot) -> Path:
@@ -158,10 +162,8 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            text = sentence(error)
-            if not text:
-                text = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(f"Nothing was written. {text}")
+            inside = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(f"Nothing was written. {sentence(error) or inside}")
 
         self._busy(True)
         self.status.setText(title)
@@ -306,11 +308,11 @@ class SheetDialog(ExportDialog):
 
         drawn, look, kind = self._drawn(), self.look(), self.format.currentData()
         dpi, data = self.dpi.value(), self.with_csv.isChecked()
-        self._begin(
-            "Writing",
-            lambda job: export(*drawn, look, path, kind=kind, dpi=dpi, data=data, progress=job),
-            done,
-        )
+
+        def work(job: Job) -> list[Path]:
+            return export(*drawn, look, path, kind=kind, dpi=dpi, data=data, progress=job)
+
+        self._begin("Writing", work, done)
 
 
 class FigureDialog(SheetDialog):
@@ -347,13 +349,13 @@ class FigureDialog(SheetDialog):
         self._fill_figures()
         if contrast is not None:
             self.choose("comparison")
+        # The part of what is in view that is analysed; all of it, where nothing of that is.
+        curve, label = material.curve, "What is in view"
+        a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
+        if a < b:
+            label += f" ({' – '.join(instant(t, b - a, curve.start, curve.duration) for t in (a, b))})"
         self.range.addItem("Whole run", None)
-        seen, curve = _within(self._shown, span), self._material.curve
-        label = "What is in view"
-        if seen is not None:
-            ends = (instant(t, seen[1] - seen[0], curve.start, curve.duration) for t in seen)
-            label = "What is in view ({})".format(" – ".join(ends))
-        self.range.addItem(label, seen)
+        self.range.addItem(label, (a, b) if a < b else None)
         self._form.insertRow(0, "&Figure", self.figure)
         last = self._form.rowCount() - 1
         self._form.insertRow(last, "&Colours", self.states)
@@ -389,21 +391,11 @@ class FigureDialog(SheetDialog):
         self.figure.setCurrentIndex(max(0, self.figure.findData(figure)))
 
     def _read_timeline(self) -> None:
-        from desktop.data.material import bars
-        from desktop.data.store import open_store
-
-        document, run, fit = self._shown.document, self._shown.run, self._shown.fit
-        assert document is not None and run is not None and fit is not None
         span, by_region = asked = self.range.currentData(), bool(self.states.currentData())
-        breaks, names = fit.breaks[1:-1].tolist(), self._shown.project.names
 
         def work(job: Job) -> Bars | None:
-            with open_store(document.store) as store:
-                return bars(
-                    store, run.rules, run.curve, job,
-                    span=span, breaks=breaks, by_region=by_region, names=names, messages=self._messages,
-                    path=self._path,
-                )  # fmt: skip
+            about = {"messages": self._messages, "path": self._path}
+            return read_bars(self._shown, job, span=span, by_region=by_region, **about)
 
         def done(bars: Bars | None) -> None:
             self.status.setText("")

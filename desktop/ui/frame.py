@@ -45,11 +45,11 @@ from desktop.ui.commands import KINDS, TITLES
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.page import Message, Page, Running
+from desktop.ui.page import Message, Page
 from desktop.ui.pages import Floating, column, passing_menu, set_up
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
-from desktop.ui.task_line import TaskList
+from desktop.ui.task_line import Running, TaskList
 from desktop.workbench.bench import Bench
 from desktop.workbench.history import AnyBranch, History
 from desktop.workbench.jobs import Task
@@ -67,17 +67,6 @@ if TYPE_CHECKING:  # each is loaded with its first page
 _TAB, _AROUND_TAB = 28, 7
 
 
-def base_font_size() -> float:
-    """Points of the program's text at 100 %."""
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    size = app.property("base_font_size")
-    if size is None:
-        size = app.font().pointSizeF()
-        app.setProperty("base_font_size", size)
-    return float(size)
-
-
 def chosen_theme(settings: Settings) -> themes.Theme:
     """What the settings say, where "system" follows the desktop if it says anything, else light."""
     choice = settings.theme
@@ -85,11 +74,6 @@ def chosen_theme(settings: Settings) -> themes.Theme:
         scheme = QGuiApplication.styleHints().colorScheme()
         choice = "dark" if scheme == Qt.ColorScheme.Dark else "light"
     return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
-
-
-def _bench_of(page: Page) -> object:
-    """Where what a page shows is worked on; None of the page of traces."""
-    return getattr(page, "bench", None)
 
 
 class _TabStrip(QTabBar):
@@ -460,9 +444,8 @@ class Frame(QMainWindow):
         if not wanted:
             return self.show_kind(kind)
         if isinstance(wanted, Bench):
-            page = next((page for page in there if _bench_of(page) is wanted), None) or self._make(
-                kind, wanted
-            )
+            shown = (page for page in there if getattr(page, "bench", None) is wanted)
+            page = next(shown, None) or self._make(kind, wanted)
             for idle in there:
                 if not (idle.name or idle.source or idle.tasks or idle is page):
                     self._close_page(idle)  # nothing was on it
@@ -542,14 +525,12 @@ class Frame(QMainWindow):
     def show_tasks(self) -> None:
         """In every frame of the project all that is under way on any page."""
         for frame in self.frames:
-            tasks: dict[tuple[int, str], tuple[Task, Callable[[], object] | None, bool, str]] = {}
+            tasks: dict[tuple[int, str], tuple[Running, str]] = {}
             # Of the page in front first.
             for page in sorted(self.all_pages, key=lambda page: page is not frame.current):
                 of = "" if page is frame.current else self.title_of(page)
-                for key, one in page.tasks.items():
-                    tasks[id(page), key] = one.task, one.cancel, one.timed, of
-            for key, one in self.main._own_tasks.items():
-                tasks[0, key] = one.task, one.cancel, one.timed, ""
+                tasks |= {(id(page), key): (one, of) for key, one in page.tasks.items()}
+            tasks |= {(0, key): (one, "") for key, one in self.main._own_tasks.items()}
             frame.task_list.show_tasks(tasks)
 
     def _show_title(self) -> None:
@@ -560,15 +541,6 @@ class Frame(QMainWindow):
             self.setWindowModified(self.current.isWindowModified() and "[*]" in title)
 
     # ---- undo
-
-    @property
-    def undo_label(self) -> str | None:
-        """Name of the step that `undo` takes back, on whichever page; None if there is none."""
-        return self.history.undo_label
-
-    @property
-    def redo_label(self) -> str | None:
-        return self.history.redo_label
 
     def undo(self) -> None:
         """Take back the last step of all pages, and go where it is seen."""
@@ -583,9 +555,8 @@ class Frame(QMainWindow):
         branch = step()
         if branch is None:
             return
-        page = next(
-            (page for page in self.all_pages if getattr(_bench_of(page), "branch", None) is branch), None
-        )
+        benches = ((page, getattr(page, "bench", None)) for page in self.all_pages)
+        page = next((page for page, bench in benches if getattr(bench, "branch", None) is branch), None)
         if trace.desk.projects.workspace.comparison.matched != matched:
             page = trace.comparing
         self.go_to(page or trace)
@@ -675,16 +646,11 @@ class Frame(QMainWindow):
             page for page in self.all_pages if page is self.trace or page.source or page.KIND == "compare"
         ]
         front = self.current if self.current in pages else self.trace
-        described = [
-            {
-                "kind": page.KIND,
-                "path": "" if page is self.trace or page.source is None else str(page.source),
-                "own": ""
-                if page.frame is self
-                else bytes(page.frame.saveGeometry().toBase64().data()).decode(),
-            }
-            for page in pages
-        ]
+        described = []
+        for page in pages:
+            path = "" if page is self.trace or page.source is None else str(page.source)
+            own = b"" if page.frame is self else page.frame.saveGeometry().toBase64().data()
+            described.append({"kind": page.KIND, "path": path, "own": bytes(own).decode()})
         project = self.trace.desk.projects.path
         if project is not None or len(pages) > 1:
             runs = self.trace.desk.projects.opened
@@ -700,9 +666,7 @@ class Frame(QMainWindow):
             self.trace.desk.projects.reopen([run for run in session["runs"] if isinstance(run, int)])
         except (ValueError, TypeError, LookupError):
             return
-        restored: list[Page | None] = []
-        for one in described:
-            restored.append(self._restored(one) if isinstance(one, dict) else None)
+        restored = [self._restored(one) if isinstance(one, dict) else None for one in described]
         for one, page in zip(described, restored, strict=True):
             own = one.get("own") if isinstance(one, dict) else None
             if page is not None and isinstance(own, str) and own and page.frame is self and self.can_detach:
@@ -759,7 +723,9 @@ class Frame(QMainWindow):
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         font = app.font()
-        size = base_font_size() * self.settings.text_size / 100
+        if app.property("base_font_size") is None:  # points at 100 %
+            app.setProperty("base_font_size", font.pointSizeF())
+        size = float(app.property("base_font_size")) * self.settings.text_size / 100
         changed = abs(font.pointSizeF() - size) > 0.01
         if changed:
             font.setPointSizeF(size)

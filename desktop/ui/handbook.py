@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
     QDesktopServices,
     QGuiApplication,
@@ -136,8 +135,7 @@ class Handbook(QMainWindow):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("handbook")
-        self.setWindowTitle("Handbook – Phasewright")
+        set_up(self, objectName="handbook", windowTitle="Handbook – Phasewright")
         self._address = ""
         self.words = set_up(
             QLineEdit(), placeholderText="Search in all pages", accessibleName="Words to search for",
@@ -180,28 +178,26 @@ class Handbook(QMainWindow):
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _make_actions(self) -> None:
-        bar = set_up(QToolBar("Pages"), objectName="pages", movable=False)
-        bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        text_only = Qt.ToolButtonStyle.ToolButtonTextOnly
+        bar = set_up(QToolBar("Pages"), objectName="pages", movable=False, toolButtonStyle=text_only)
         self.addToolBar(bar)
         page = self.page
-        for text, tip, keys, act, known in (
-            ("Back", "The page before", ("Alt+Left", "Backspace"), page.backward,
-             page.backwardAvailable),
-            ("Forward", "Forward again", ("Alt+Right",), page.forward,
-             page.forwardAvailable),
-            ("Contents", "All pages", ("Alt+Home",), lambda: self.show_place(INDEX), None),
-            ("Search", "Words in all pages", ("Ctrl+F",), self._search, None),
-            ("Larger text", "This page's text", ("Ctrl++", "Ctrl+="), page.zoomIn, None),
-            ("Smaller text", "This page's text", ("Ctrl+-",), page.zoomOut, None),
-            ("Close", "Close the handbook", ("Ctrl+W", "Esc"), self.close, None),
-        ):  # fmt: skip
-            action = set_up(QAction(text, self), shortcuts=[QKeySequence(key) for key in keys], statusTip=tip)
-            action.setToolTip(f"{tip} ({', '.join(keys)})")
-            action.triggered.connect(lambda _=False, act=act: act())
-            if known is not None:
+        for text, tip, keys, act in (
+            ("Back", "The page before", ("Alt+Left", "Backspace"), page.backward),
+            ("Forward", "Forward again", ("Alt+Right",), page.forward),
+            ("Contents", "All pages", ("Alt+Home",), lambda: self.show_place(INDEX)),
+            ("Search", "Words in all pages", ("Ctrl+F",), self._search),
+            ("Larger text", "This page's text", ("Ctrl++", "Ctrl+="), page.zoomIn),
+            ("Smaller text", "This page's text", ("Ctrl+-",), page.zoomOut),
+            ("Close", "Close the handbook", ("Ctrl+W", "Esc"), self.close),
+        ):
+            action = set_up(
+                bar.addAction(text), shortcuts=[QKeySequence(key) for key in keys], statusTip=tip,
+                toolTip=f"{tip} ({', '.join(keys)})", triggered=lambda _=False, act=act: act(),
+            )  # fmt: skip
+            if known := {"Back": page.backwardAvailable, "Forward": page.forwardAvailable}.get(text):
                 action.setEnabled(False)
                 known.connect(action.setEnabled)
-            bar.addAction(action)
 
     def show_place(self, place: str) -> None:
         """Show ``"page.md#heading"`` in front of the other windows."""
@@ -260,25 +256,16 @@ class Handbook(QMainWindow):
 
     def _list(self, words: str) -> None:
         self.list.clear()
-        if not words.strip():
-            rows = [(title, page) for title, page in contents()]
-        else:
-            rows = [
-                (
-                    f"{s.title} – {s.heading}\n{excerpt}"
-                    if s.heading != s.title
-                    else f"{s.title}\n{excerpt}",
-                    s.place,
-                )
-                for s, excerpt in search(words)
-            ]
+        rows = [] if words.strip() else contents()
+        for s, excerpt in search(words):
+            heading = s.title if s.heading == s.title else f"{s.title} – {s.heading}"
+            rows.append((f"{heading}\n{excerpt}", s.place))
         for text, place in rows:
-            item = set_up(QListWidgetItem(text), data=(Qt.ItemDataRole.UserRole, place))
-            self.list.addItem(item)
-        if words.strip() and not rows:
+            self.list.addItem(set_up(QListWidgetItem(text), data=(Qt.ItemDataRole.UserRole, place)))
+        if not rows:
             item = set_up(QListWidgetItem("No page holds all these words."), flags=Qt.ItemFlag.NoItemFlags)
             self.list.addItem(item)
-        elif rows and words.strip():
+        elif words.strip():
             self.list.setCurrentRow(0)
 
     def _choose(self, item: QListWidgetItem | None) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import capital
 from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import asked_path, button, choices, form, lay_out, quiet, row, set_up
@@ -52,7 +53,7 @@ class OpenDialog(Dialog):
 
         self.source = set_up(QLineEdit(), objectName="source", textChanged=lambda _: self._refresh())
         titles = {format_id: importer(format_id).title for format_id in FORMATS}
-        kinds = {None: "Detect"} | {key: title[:1].upper() + title[1:] for key, title in titles.items()}
+        kinds = {None: "Detect"} | {key: capital(title) for key, title in titles.items()}
         self.kind = choices(kinds, objectName="kind", currentIndexChanged=lambda _: self._refresh())
         self.unit = choices({unit: unit for unit in UNITS}, objectName="unit")
         self.unit.setToolTip("Of the times in a curve file, or in an OTF trace that does not say it")
@@ -176,17 +177,11 @@ def _is_place(text: str) -> bool:
 
 
 class ChoiceDialog(Dialog):
-    """Asks for one of `names`, which `chosen` gets, by a `question` under a `title`."""
+    """Asks which one of several traces in an archive is opened; `chosen` gets its name."""
 
-    def __init__(
-        self,
-        title: str,
-        question: str,
-        names: Sequence[str],
-        chosen: Callable[[str], None],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent, "choose", title)
+    def __init__(self, names: Sequence[str], chosen: Callable[[str], None], parent: QWidget) -> None:
+        super().__init__(parent, "choose", "Open one of several traces")
+        question = f"There are {len(names)} traces in it. Which one is to be opened?"
         self.list = QListWidget()
         self.list.addItems(list(names))
         set_up(self.list, currentRow=0, accessibleName=question, itemActivated=lambda _: self.accept())

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QAction, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QSplitter, QTextBrowser, QToolBar, QWidget
 
+from desktop.core.units import capital
 from desktop.ui import theme as themes
 from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog, end_dialogs
@@ -22,6 +23,7 @@ from desktop.ui.mnemonics import letter_menu, plain, settle
 from desktop.ui.pages import asked_path, lay_out, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
+from desktop.ui.task_line import Running
 from desktop.ui.workers import MainThread
 from desktop.workbench.bench import changed
 from desktop.workbench.jobs import Task
@@ -45,15 +47,6 @@ class Message:
     act: Callable[[], object] | None = None
     dismissed: Callable[[], object] | None = None
     settled: bool = False
-
-
-@dataclass(frozen=True)
-class Running:
-    """A task that is under way; `timed`: how long it still takes is said too."""
-
-    task: Task
-    cancel: Callable[[], object] | None = None
-    timed: bool = True
 
 
 class Page(QMainWindow):
@@ -157,7 +150,7 @@ class Page(QMainWindow):
 
     def tell_problem(self, problem: str, dismissed: Callable[[], object]) -> None:
         """What is wrong, as errors say it: in lower case and without a full stop; "" if nothing is."""
-        sentence = problem and f"{problem[:1].upper()}{problem[1:].removesuffix('.')}."
+        sentence = problem and f"{capital(problem.removesuffix('.'))}."
         self.tell("problem", "problem", sentence, dismissed=dismissed)
 
     def show_task(
@@ -186,10 +179,11 @@ class Page(QMainWindow):
             menu = self.menus[command.menu]
             if command.rule:
                 menu.addSeparator()
-            action = set_up(QAction(command.text, self), objectName=command.id, statusTip=command.tip)
-            action.setCheckable(command.mark is not None)
-            # The user's click toggles the mark; what is true is asked afterwards.
-            action.triggered.connect(partial(self._act, command))
+            action = set_up(
+                QAction(command.text, self), objectName=command.id, statusTip=command.tip,
+                # The user's click toggles the mark; what is true is asked afterwards.
+                checkable=command.mark is not None, triggered=partial(self._act, command),
+            )  # fmt: skip
             menu.addAction(action)
             self.actions_by_id[command.id] = action
             self._placed(command, menu, action)
@@ -209,9 +203,9 @@ class Page(QMainWindow):
 
     def name_steps(self) -> None:
         """What the commands that take a step back and make it again are about."""
-        undo, redo = self.frame.undo_label, self.frame.redo_label
-        for name, text, label in (("undo", "Undo {0}", undo), ("redo", "Redo {0}", redo)):
-            title, action = text.format(label or "").strip(), self.actions_by_id[name]
+        history = self.frame.history
+        for name, label in (("undo", history.undo_label), ("redo", history.redo_label)):
+            title, action = f"{name.capitalize()} {label or ''}".strip(), self.actions_by_id[name]
             action.setEnabled(label is not None)
             if plain(action.text()) != title:
                 action.setText(title.replace("&", "&&"))
@@ -262,49 +256,38 @@ class Page(QMainWindow):
 
     # ---- keys
 
-    def keys_of(self, command: AnyCommand) -> tuple[str, ...]:
-        """The user's, or those it has at first."""
-        chosen = self.settings.keys(self.NAME, command)
-        return command.keys if chosen is None else chosen
-
     def apply_keys(self) -> None:
         """Give every command the keys that the settings say."""
         for command in self.COMMANDS:
-            action, keys = self.actions_by_id[command.id], self.keys_of(command)
+            action, keys = self.actions_by_id[command.id], self.settings.keys(self.NAME, command)
             action.setShortcuts([QKeySequence(key) for key in keys])
             keys_shown = ", ".join(key.toString(_NATIVE) for key in action.shortcuts())
             action.setToolTip(f"{command.title}{f' ({keys_shown})' if keys_shown else ''}\n{command.tip}")
 
     def keys_html(self) -> str:
         """The key list: commands with keys by menu, and gestures."""
-        parts = []
-        for menu in self.MENUS:
-            rows = [
-                (", ".join(self.keys_of(c)), f"{c.title}: {c.tip[0].lower()}{c.tip[1:]}")
-                for c in self.COMMANDS
-                if c.menu.split("/")[0] == menu and self.keys_of(c)
-            ]
-            if rows:
-                parts.append(_keys_table(menu, rows))
-        gestures = [(how, what) for how, what in self.MOUSE]
-        return "".join([*parts, _keys_table("Mouse", gestures)])
+        tables: dict[str, list[tuple[str, str]]] = {menu: [] for menu in self.MENUS}
+        for c in self.COMMANDS:
+            if keys := self.settings.keys(self.NAME, c):
+                words = f"{c.title}: {c.tip[0].lower()}{c.tip[1:]}"
+                tables[c.menu.split("/")[0]].append((", ".join(keys), words))
+        tables["Mouse"] = list(self.MOUSE)
+        return "".join(_keys_table(title, rows) for title, rows in tables.items() if rows)
 
     # ---- Qt's own
 
     @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """What is dragged over a dock is dragged over the window."""
-        if isinstance(watched, QDockWidget):
-            if isinstance(event, QDropEvent) and event.type() == QEvent.Type.Drop:
-                self.frame.dropEvent(event)
-                return True
-            if isinstance(event, QDragEnterEvent):
-                self.frame.dragEnterEvent(event)
-                return True
-            if isinstance(event, QDragLeaveEvent):
-                self.frame.dragLeaveEvent(event)
-                return True
-        return super().eventFilter(watched, event)
+        handlers: dict[QEvent.Type, Callable[[Any], None]] = {
+            QEvent.Type.Drop: self.frame.dropEvent,
+            QEvent.Type.DragEnter: self.frame.dragEnterEvent,
+            QEvent.Type.DragLeave: self.frame.dragLeaveEvent,
+        }
+        if event.type() not in handlers or not isinstance(watched, QDockWidget):
+            return super().eventFilter(watched, event)
+        handlers[event.type()](event)
+        return True
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:

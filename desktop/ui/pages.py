@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QLayout,
     QLineEdit,
     QMenu,
+    QMessageBox,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -303,6 +304,12 @@ def asked_paths(parent: QWidget, title: str, start: str | Path = "", files: str 
     """Ask for files to open; [] where the user changes their mind."""
     names, _ = QFileDialog.getOpenFileNames(parent, title, str(start), files)
     return [Path(name) for name in names]
+
+
+def warn(parent: QWidget, text: str) -> None:
+    """Say what went wrong, in a box of its own."""
+    box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=parent)
+    set_up(box, attribute=Qt.WidgetAttribute.WA_DeleteOnClose).open()
 
 
 class PathField(QWidget):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
-from desktop.core.units import quantity
+from desktop.core.units import capital, quantity
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import form, quiet, set_up
@@ -39,7 +39,7 @@ class PartDialog(Dialog):
             part = of_ranks(self._known, named) if named else None
         except DesktopError as error:
             text = str(error)
-            self.problem.setText(text[:1].upper() + text[1:] + ".")
+            self.problem.setText(capital(text) + ".")
             return
         super().accept()
         self.chosen.emit(part)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -215,27 +214,19 @@ class _Appearance(_Form):
         self._show_samples()
 
 
-@dataclass(frozen=True)
-class _Window:
-    """A kind of window: its name in the settings, its title, and its table."""
-
-    name: str
-    title: str
-    commands: tuple[AnyCommand, ...]
-
-
-def _windows() -> tuple[_Window, ...]:
+def _windows() -> dict[str, tuple[str, tuple[AnyCommand, ...]]]:
+    """Kinds of pages by their names in the settings: title, and table."""
     from desktop.ui.actions import COMMANDS
     from desktop.ui.compare.actions import COMPARE_COMMANDS
     from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
     from desktop.ui.model.actions import MODEL_COMMANDS
 
-    return (
-        _Window("main", "Trace", COMMANDS),
-        _Window("compare", "Compare runs", COMPARE_COMMANDS),
-        _Window("model", "Factor model", MODEL_COMMANDS),
-        _Window("experiment", "Experiments", EXPERIMENT_COMMANDS),
-    )
+    return {
+        "main": ("Trace", COMMANDS),
+        "compare": ("Compare runs", COMPARE_COMMANDS),
+        "model": ("Factor model", MODEL_COMMANDS),
+        "experiment": ("Experiments", EXPERIMENT_COMMANDS),
+    }
 
 
 class _Keys(QWidget):
@@ -267,19 +258,16 @@ class _Keys(QWidget):
 
     def _fill(self) -> None:
         self._heads: list[QTreeWidgetItem] = []
-        groups = [(_Window("all", "All pages", (*STEPS, *COMMON)), True)]
-        groups += [(window, False) for window in self._windows]
-        for window, common in groups:
-            head = QTreeWidgetItem([window.title])
+        for name, (title, commands) in {"all": ("All pages", (*STEPS, *COMMON)), **self._windows}.items():
+            head = QTreeWidgetItem([title])
             self.table.addTopLevelItem(head)
             self._heads.append(head)
-            for command in window.commands:
-                if command.common == common:
-                    title = command.title
-                    if "/" in command.menu:
-                        title = f"{command.menu.partition('/')[2]}: {title}"
-                    item = set_up(QTreeWidgetItem([title, "", _told(command.keys)]), toolTip=(0, command.tip))
-                    item.setData(0, Qt.ItemDataRole.UserRole, (window.name, command))
+            for command in commands:
+                if command.common == (name == "all"):
+                    below = command.menu.partition("/")[2]
+                    words = f"{below}: {command.title}" if below else command.title
+                    item = set_up(QTreeWidgetItem([words, "", _told(command.keys)]), toolTip=(0, command.tip))
+                    item.setData(0, Qt.ItemDataRole.UserRole, (name, command))
                     head.addChild(item)
             head.setExpanded(True)
         self.show_settings()
@@ -288,7 +276,7 @@ class _Keys(QWidget):
     def show_settings(self) -> None:
         """Write the keys of every command."""
         for item, (window, command) in self._rows():
-            keys = self._keys(window, command)
+            keys = self._settings.keys(window, command)
             item.setText(1, _told(keys))
             font = item.font(1)
             font.setBold(keys != command.keys)
@@ -311,10 +299,6 @@ class _Keys(QWidget):
     def _rows(self) -> list[tuple[QTreeWidgetItem, tuple[str, AnyCommand]]]:
         items = [head.child(k) for head in self._heads for k in range(head.childCount())]
         return [(item, item.data(0, Qt.ItemDataRole.UserRole)) for item in items]
-
-    def _keys(self, window: str, command: AnyCommand) -> tuple[str, ...]:
-        chosen = self._settings.keys(window, command)
-        return command.keys if chosen is None else chosen
 
     def _filter(self) -> None:
         words = self.filter.text().lower().split()
@@ -352,28 +336,23 @@ class _Keys(QWidget):
             return
         native = QKeySequence(asked[0]).toString(_NATIVE)
         taken = self._taken(window, command, asked[0])
-        if taken:
-            owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
-            note = f"{native} belongs to {owners}, which loses it if you set it here."
-        else:
-            note = f"{native} is free."
-        self.note.setText(note)
+        owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
+        belongs = f"belongs to {owners}, which loses it if you set it here"
+        self.note.setText(f"{native} {belongs if taken else 'is free'}.")
 
     def _taken(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
         """Commands that have `key` where `command` is too: title and name of the window, and the command."""
         owners: dict[tuple[str, str], tuple[str, str, AnyCommand]] = {}
-        for kind in self._windows:
-            if window not in ("all", kind.name):
-                continue
-            for other in kind.commands:
-                name = "all" if other.common else kind.name
-                if (name, other.id) != (window, command.id) and key in self._keys(name, other):
-                    owners[name, other.id] = ("all windows" if other.common else kind.title, name, other)
+        for kind, (title, commands) in self._windows.items():
+            for other in commands if window in ("all", kind) else ():
+                name = "all" if other.common else kind
+                if (name, other.id) != (window, command.id) and key in self._settings.keys(name, other):
+                    owners[name, other.id] = ("all windows" if other.common else title, name, other)
         return list(owners.values())
 
     def _append(self) -> None:
         if (current := self._current()) is not None:
-            self._assign(tuple(dict.fromkeys((*self._keys(*current), *self._asked()))))
+            self._assign(tuple(dict.fromkeys((*self._settings.keys(*current), *self._asked()))))
 
     def _assign(self, keys: tuple[str, ...] | None) -> None:
         """Give the selected command these keys (None: those it had at first) and take them from others."""
@@ -383,7 +362,7 @@ class _Keys(QWidget):
         window, command = current
         for key in command.keys if keys is None else keys:
             for _, name, other in self._taken(window, command, key):
-                left = tuple(k for k in self._keys(name, other) if k != key)
+                left = tuple(k for k in self._settings.keys(name, other) if k != key)
                 self._settings.set_keys(name, other, left)
         self._settings.set_keys(window, command, keys)
         self.show_settings()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QColor,
@@ -39,14 +39,14 @@ from desktop.data.chart import Axis, Content
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
-from desktop.ui.exporting import material_of
+from desktop.ui.exporting import material_of, read_bars
 from desktop.ui.figures import Look
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, saved
 from desktop.ui.pages import set_up
 from desktop.ui.panels.statistics import accounts
 from desktop.ui.theme import Theme
 from desktop.workbench import presenting
-from desktop.workbench.jobs import Deliver, Job, Lane
+from desktop.workbench.jobs import Deliver, Lane
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -108,10 +108,8 @@ class Presentation(QWidget):
         self._material: Material | None = None
         self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
         self._bars: tuple[object, Bars | None] | None = None  # of what, as `_timeline_asked` says
-        self._words: tuple[list[float], Explanation | None] = (
-            [],
-            None,
-        )  # of which breaks (s), why time is lost
+        # Of which breaks (s), why time is lost.
+        self._words: tuple[list[float], Explanation | None] = ([], None)
         self._below: QPixmap | None = None
         self._scene: QPixmap | None = None
         self._trail: list[tuple[float, QPointF]] = []
@@ -138,20 +136,13 @@ class Presentation(QWidget):
         self._material = material_of(new)
         if afresh or self.figure != "curve":
             self._below = None
-        if (
-            afresh
-            or new.fit is not old.fit
-            or new.sweep is not old.sweep
-            or new.project != old.project
-            or new.refining != old.refining
-            or new.explained is not old.explained
-        ):
+        other = any(getattr(new, of) is not getattr(old, of) for of in ("run", "fit", "sweep", "explained"))
+        if other or (new.project, new.refining) != (old.project, old.refining):
             self._redraw(below=False)
         n = new.project.phases.n
-        self._slider.blockSignals(True)
-        self._slider.setRange(self._bench.least_n, max(20, n))
-        self._slider.setValue(n)
-        self._slider.blockSignals(False)
+        with QSignalBlocker(self._slider):
+            self._slider.setRange(self._bench.least_n, max(20, n))
+            self._slider.setValue(n)
 
     def _timeline_asked(self) -> tuple[object, ...]:
         shown = self._bench.snapshot
@@ -159,26 +150,20 @@ class Presentation(QWidget):
 
     def _read_timeline(self) -> None:
         """Where the timeline is shown, have it read anew if it is of another fit or part of the run."""
-        shown, asked = self._bench.snapshot, self._timeline_asked()
+        shown, asked, span = self._bench.snapshot, self._timeline_asked(), self.span
         wanted = self.figure == "timeline" or self.speaker is not None
-        if not wanted or shown.document is None or shown.run is None or shown.fit is None:
+        if not wanted or shown.run is None or shown.fit is None:
             return
         if self._bars is not None and self._bars[0] == asked:
             return
-        document, run, names = shown.document, shown.run, shown.project.names
-        breaks = shown.fit.breaks[1:-1].tolist()
-        from desktop.data.material import bars
-        from desktop.data.store import open_store
-
-        def work(job: Job) -> Bars | None:
-            with open_store(document.store) as store:
-                return bars(store, run.rules, run.curve, job, span=self.span, breaks=breaks, names=names)
 
         def done(bars: Bars | None) -> None:
             self._bars = (asked, bars)
             self._redraw()
 
-        self._lane.submit("Reading the timeline", work, done, lambda _error: None)
+        self._lane.submit(
+            "Reading the timeline", lambda job: read_bars(shown, job, span=span), done, lambda _error: None
+        )
 
     def there(self) -> tuple[str, ...]:
         """The figures that can be shown, or will be when they have been read."""
@@ -214,10 +199,8 @@ class Presentation(QWidget):
         self.redrawn.emit()
 
     def _font(self, *, bold: bool = False, factor: float = 1.0) -> QFont:
-        font = QFont(FAMILY)
-        font.setPixelSize(max(1, round(factor * self.height() * _TEXT / _HIGH)))
-        font.setBold(bold)
-        return font
+        pixels = max(1, round(factor * self.height() * _TEXT / _HIGH))
+        return set_up(QFont(FAMILY), pixelSize=pixels, bold=bold)
 
     def _look(self, layer: str) -> Look:
         scale = self.height() / _HIGH
@@ -284,11 +267,10 @@ class Presentation(QWidget):
             painter.setPen(QColor(figures.ink(look).text))
             self._line(painter, room.adjusted(0.03 * self.height(), 0, 0, 0), "…")
             return
-        painter.save()
-        painter.translate(room.topLeft())
-        sheet = QtSheet(painter, look.width, look.height, self.height() / _HIGH)
-        figures.draw(sheet, self.figure, drawn, look)
-        painter.restore()
+        with saved(painter):
+            painter.translate(room.topLeft())
+            sheet = QtSheet(painter, look.width, look.height, self.height() / _HIGH)
+            figures.draw(sheet, self.figure, drawn, look)
 
     def _paint_texts(self, painter: QPainter) -> None:
         shown, material = self._bench.snapshot, self._material
@@ -465,14 +447,11 @@ class Presentation(QWidget):
             from desktop.ui.speaker import SpeakerView
 
             self.speaker = SpeakerView(self, self._bench)
-            self.speaker.closed.connect(self._speaker_left)
+            self.speaker.closed.connect(lambda: setattr(self, "speaker", None))
             self.speaker.setGeometry(screen.availableGeometry())
             self.speaker.showFullScreen()
             self.speaker.activateWindow()
             self._redraw()
-
-    def _speaker_left(self) -> None:
-        self.speaker = None
 
     @guarded
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
@@ -592,8 +571,7 @@ class Presentation(QWidget):
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        strip = round(_STRIP * self.height())
-        margin = self.width() // 6
+        strip, margin = round(_STRIP * self.height()), self.width() // 6
         bottom = round((1 - _FOOT) * self.height())
         self._slider.setGeometry(margin, bottom - strip, self.width() - 2 * margin, strip)
         thick = max(8, strip // 3)
@@ -634,8 +612,7 @@ def present(
     """A presentation over a whole screen: another one than that on which `over` stands, if there is one; the
     speaker then has curve, timeline, accounts and notes on that of `over`."""
     presentation = Presentation(workbench, theme, deliver, span)
-    presentation.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    presentation.left.connect(left)
+    set_up(presentation, attribute=Qt.WidgetAttribute.WA_DeleteOnClose, left=left)
     own = over.screen()
     other = next((one for one in own.virtualSiblings() if one is not own), None)
     presentation.setGeometry((other or own).geometry())

@@ -106,15 +106,23 @@ class _Setting(Generic[T]):
         return value if self._allowed is None or value in self._allowed else self._first
 
     def __set__(self, settings: Settings, value: T) -> None:
-        stored = str(value).lower() if isinstance(value, bool) else 0 if value is None else value
-        settings._store.setValue(self._name, stored)
+        if value is None:
+            settings._store.remove(self._name)
+        elif isinstance(value, list):
+            settings._store.setValue(self._name, "\t".join(value))
+        else:
+            settings._store.setValue(self._name, str(value).lower() if isinstance(value, bool) else value)
 
 
 _yes = {"true": True, "false": False}.__getitem__
 
 
-def _path(text: str) -> str:
+def _text(text: str) -> str:
     return "" if text == "None" else text  # as an absent value reads
+
+
+def _titles(text: str) -> list[str] | None:
+    return None if text == "None" else [title for title in text.split("\t") if title]
 
 
 def _share(text: str) -> float | None:
@@ -131,17 +139,19 @@ class Settings:
     #: MiB for what is kept of an open trace
     memory = _Setting(MEMORY[1], int, range(MEMORY[0], MEMORY[2] + 1))
     #: what ssh runs on other machines, "" as usual
-    remote_command = _Setting("", lambda text: "" if text == "None" else text)
+    remote_command = _Setting("", _text)
     colours = _Setting(next(iter(COLOUR_SETS)), str, COLOUR_SETS)
     theme = _Setting[ThemeChoice]("system", lambda text: cast(ThemeChoice, text), get_args(ThemeChoice))
     #: percent of the system's text size
     text_size = _Setting(100, int, TEXT_SIZES)
     #: of the user's own: a template for slides, a style sheet for HTML; "": none
-    template = _Setting("", _path)
-    css = _Setting("", _path)
+    template = _Setting("", _text)
+    css = _Setting("", _text)
     timeline_shown = _Setting(True, _yes)
     #: of the height of the plots, 0.1 to 0.8; None: the user has not moved it
     timeline_share = _Setting[float | None](None, _share)
+    #: titles of the phase table's columns that are left out; None: those that are at first
+    hidden_columns = _Setting[list[str] | None](None, _titles)
 
     def __init__(self, store: QSettings | None = None) -> None:
         self._store = store or _users_store()
@@ -174,15 +184,12 @@ class Settings:
         chosen = {"pptx": self.template, "html": self.css}.get(kind, "")
         return Path(chosen) if chosen else None
 
-    def keys(self, window: str, command: Keyed) -> tuple[str, ...] | None:
-        """Keys that the user has chosen; None: those that the command has at first."""
+    def keys(self, window: str, command: Keyed) -> tuple[str, ...]:
+        """Keys that the user has chosen, else those that the command has at first."""
         value = self._store.value(_place(window, command))
         if value is None and command.common:  # as chosen when the command was one of that table alone
             value = self._store.value(f"keys/{window}/{command.id}")
-        if value is None:
-            return None
-        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return tuple(name for name in names if isinstance(name, str) and name)
+        return command.keys if value is None else tuple(_names(value))
 
     def set_keys(self, window: str, command: Keyed, keys: tuple[str, ...] | None) -> None:
         if keys is None or keys == command.keys:
@@ -201,12 +208,10 @@ class Settings:
     @property
     def recent(self) -> list[Path]:
         """Files opened last, the latest first."""
-        value = self._store.value("recent", [])
-        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         paths = []
-        for name in names:
+        for name in _names(self._store.value("recent")):
             with suppress(ValueError):  # no place that there can be
-                paths += [place(name)] if isinstance(name, str) and name else []
+                paths.append(place(name))
         return paths[:RECENT]
 
     def add_recent(self, path: Path) -> None:
@@ -222,19 +227,6 @@ class Settings:
         """Where the last file came from."""
         here = [path for path in self.recent if not isinstance(path, RemotePath)]
         return str(here[0].parent) if here else ""
-
-    @property
-    def hidden_columns(self) -> list[str] | None:
-        """Titles of the phase table's columns that are left out; None: those that are at first."""
-        stored = self._store.value("hidden_columns", None)
-        return None if stored is None else [title for title in str(stored).split("\t") if title]
-
-    @hidden_columns.setter
-    def hidden_columns(self, value: list[str] | None) -> None:
-        if value is None:
-            self._store.remove("hidden_columns")
-        else:
-            self._store.setValue("hidden_columns", "\t".join(value))
 
     @property
     def geometry(self) -> QByteArray | None:
@@ -285,3 +277,9 @@ class Settings:
 
 def _place(window: str, command: Keyed) -> str:
     return f"keys/{'all' if command.common else window}/{command.id}"
+
+
+def _names(value: object) -> list[str]:
+    """A list as QSettings reads it: of one entry the text alone."""
+    names = value if isinstance(value, list) else [value]
+    return [name for name in names if isinstance(name, str) and name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,35 +72,32 @@ def snapshot(
         frame.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
-        if curve is not None:
-            window.workbench.set_curve(curve)
-            _settle(window)
-        for track in tracks:
-            window.workbench.toggle_track(track)
-            _settle(window)
-        if span is not None:
-            window.workbench.limit_to(span)
-            _settle(window)
-            if n is None and not (isinstance(source, (str, Path)) and is_project(Path(source))):
-                window.workbench.use_suggestion()
-        bench, before = window.workbench, window.workbench.snapshot.project.phases
-        if model is not None and model != before.model:
-            bench.set_model(model)
-            _settle(window)
-        if also is not None and also != before.also:
-            bench.set_also(also)
-            _settle(window)
-        if period is not None and period != before.seconds:
-            bench.set_seconds(period)
-            _settle(window)
-        asked = bench.snapshot.project.phases
-        changed = [(one.model, one.seconds, one.also) for one in (asked, before)]
-        if n is None and changed[0] != changed[1]:
+        bench = window.workbench
+        steps: list[tuple[Callable[..., None], object]] = [(bench.set_curve, curve)]
+        steps += [*((bench.toggle_track, track) for track in tracks), (bench.limit_to, span)]
+        for act, value in steps:
+            if value is not None:
+                act(value)
+                _settle(window)
+        if (
+            span is not None
+            and n is None
+            and not (isinstance(source, (str, Path)) and is_project(Path(source)))
+        ):
             bench.use_suggestion()
+        before = bench.snapshot.project.phases
+        steps = [(bench.set_model, model), (bench.set_also, also), (bench.set_seconds, period)]
+        for (act, value), known in zip(steps, (before.model, before.also, before.seconds), strict=True):
+            if value is not None and value != known:
+                act(value)
+                _settle(window)
+        asked = bench.snapshot.project.phases
         if n is not None:
-            window.workbench.set_n(n)
+            bench.set_n(n)
+        elif (asked.model, asked.seconds, asked.also) != (before.model, before.seconds, before.also):
+            bench.use_suggestion()
         _settle(window)
-        shown = window.workbench.snapshot
+        shown = bench.snapshot
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)

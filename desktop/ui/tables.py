@@ -7,11 +7,11 @@ belongs to rows beside their values (`RowMarks`). `FrameTree` shows rows below t
 from __future__ import annotations
 
 import atexit
-import functools
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,18 +44,15 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
     QPaintEvent,
-    QPixmap,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QComboBox,
-    QFileDialog,
     QHeaderView,
     QLineEdit,
     QMenu,
-    QMessageBox,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionFocusRect,
@@ -83,7 +80,7 @@ from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
 from desktop.ui.guard import guarded, in_ems
-from desktop.ui.pages import passing_menu, refill, set_up
+from desktop.ui.pages import asked_path, passing_menu, refill, set_up, warn
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.workers import MainThread
 
@@ -109,7 +106,7 @@ _SWATCH = 10
 _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
 
 
-@functools.cache
+@cache
 def _empty_at_end() -> None:
     """A platform whose clipboard is the process's own would free what Python made after Python has ended."""
     if QGuiApplication.platformName() in ("offscreen", "minimal"):
@@ -239,11 +236,9 @@ class FrameModel(QAbstractItemModel):
         order = np.arange(size)
         column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
         if column is not None and self._sort is not None:
-            rank = column.rank
-            order = np.argsort(-rank if self._sort[1] else rank, kind="stable")  # NaN come last either way
-        if self._filter and size:
-            order = order[self._fitting(size)[order]]
-        return order
+            rank = -column.rank if self._sort[1] else column.rank
+            order = np.argsort(rank, kind="stable")  # NaN come last either way
+        return order[self._fitting(size)[order]] if self._filter and size else order
 
     def _fitting(self, size: int) -> NDArray[np.bool_]:
         """(rows,) which rows the filter lets through, with all that are above them."""
@@ -337,15 +332,10 @@ class FrameModel(QAbstractItemModel):
         if self._shown is None or not wanted:
             return []
         if self._index is None:
-            places = [int(key) for key in wanted if isinstance(key, int | np.integer)]
-            among = np.isin(self.order, places)
-        else:
-            named = set(wanted)
-            among = np.fromiter(
-                (key in named for key in self._index[self.order].tolist()), bool, self.order.size
-            )
-        rows: list[int] = np.flatnonzero(among).tolist()
-        return rows
+            among = np.isin(self.order, [int(key) for key in wanted if isinstance(key, int | np.integer)])
+            return list(np.flatnonzero(among).tolist())
+        named = set(wanted)
+        return [row for row, key in enumerate(self._index[self.order].tolist()) if key in named]
 
     def column(self, source: str) -> int:
         """The place of a column by its name in the frame, or its title."""
@@ -424,10 +414,6 @@ class FrameModel(QAbstractItemModel):
             font = QFont()
             font.setBold(True)
             return font
-        if role == ROLE.DecorationRole and cells.swatches is not None:
-            square = QPixmap(_SWATCH, _SWATCH)
-            square.fill(QColor(cells.swatches[k]))
-            return square
         return None
 
     def setData(self, index: Index, value: object, role: int = ROLE.EditRole) -> bool:
@@ -458,11 +444,10 @@ class FrameModel(QAbstractItemModel):
             return None
         column = self.columns[section]
         if role == ROLE.DisplayRole:
-            title = column.title
             units = [cells.scale.symbol for cells in self.cells]
-            return f"{title}\n{units[section]}" if any(units) else title
+            return f"{column.title}\n{units[section]}" if any(units) else column.title
         if role == ROLE.ToolTipRole:
-            return column.tip if column.tip else None
+            return column.tip or None
         if role == ROLE.TextAlignmentRole:
             return int(RIGHT if self.cells and self.cells[section].right else LEFT)
         return None
@@ -504,10 +489,10 @@ class _Choice(QStyledItemDelegate):
         self.closeEditor.emit(box)
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:
-        if not isinstance(editor, QComboBox):
-            super().setEditorData(editor, index)
-        else:
+        if isinstance(editor, QComboBox):
             editor.showPopup()
+        else:
+            super().setEditorData(editor, index)
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
         if not isinstance(editor, QComboBox):
@@ -520,13 +505,12 @@ T = TypeVar("T")
 
 
 def keyed(
-    view: QWidget, text: str, key: QKeySequence | QKeySequence.StandardKey | str, act: Callable[[], object]
+    view: QWidget, text: str, *keys: QKeySequence.StandardKey | str, act: Callable[[], object]
 ) -> QAction:
-    """Give a widget an action whose key holds while it has the focus."""
-    action = set_up(QAction(text, view), shortcut=key, shortcutContext=Qt.ShortcutContext.WidgetShortcut)
-    action.triggered.connect(lambda: act())
-    view.addAction(action)
-    return action
+    """Give a widget an action whose keys hold while it has the focus."""
+    action = view.addAction(text, lambda: act())
+    shortcuts = [QKeySequence(key) for key in keys]
+    return set_up(action, shortcuts=shortcuts, shortcutContext=Qt.ShortcutContext.WidgetShortcut)
 
 
 class _Framed(_Base):
@@ -557,28 +541,26 @@ class _Framed(_Base):
             tabKeyNavigation=False, horizontalScrollMode=QAbstractItemView.ScrollMode.ScrollPerPixel,
             itemDelegate=_Choice(self),
         )  # fmt: skip
-        header = self._header()
+        header = set_up(
+            self._header(), sectionsClickable=True, sortIndicatorShown=sortable, sortIndicatorClearable=True,
+            sortIndicator=(-1, ASCENDING), contextMenuPolicy=Qt.ContextMenuPolicy.CustomContextMenu,
+            customContextMenuRequested=self._ask_columns,
+        )  # fmt: skip
         # Of its own: every cell of a selection would be asked whether its heading is to look selected.
         header.setSelectionModel(QItemSelectionModel(self.frames, header))
-        header.setSectionsClickable(True)
-        header.setSortIndicatorShown(sortable)
-        header.setSortIndicatorClearable(True)
-        header.setSortIndicator(-1, ASCENDING)
         if sortable:
             header.sortIndicatorChanged.connect(self._sort)
-        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
-            keyed(self, "Copy", COPY, lambda: self.copy(tab_separated)),
-            keyed(self, "Filter rows…", FILTER, self.ask_filter),
+            keyed(self, "Copy", COPY, act=lambda: self.copy(tab_separated)),
+            keyed(self, "Filter rows…", FILTER, act=self.ask_filter),
         ]
         if paste:
-            self._keyed.append(keyed(self, "Paste", PASTE, self.paste))
+            self._keyed.append(keyed(self, "Paste", PASTE, act=self.paste))
         self._filter_box = set_up(
             QLineEdit(self), placeholderText="Text, or Title > number", accessibleName=f"Filter of {name}",
             clearButtonEnabled=True, textChanged=self.filter,
         )  # fmt: skip
-        keyed(self._filter_box, "Close", "Escape", self._end_filter)
+        keyed(self._filter_box, "Close", "Escape", act=self._end_filter)
         self._filter_box.hide()
 
     def _header(self) -> QHeaderView:
@@ -743,11 +725,9 @@ class _Framed(_Base):
         """Which columns there are, to be shown or left out; the first stays."""
         menu, header = QMenu(self), self._header()
         for number, column in list(enumerate(self.frames.columns))[1:]:
-            action = menu.addAction(column.title)
-            action.setToolTip(column.tip)
-            action.setCheckable(True)
-            action.setChecked(not header.isSectionHidden(number))
-            action.toggled.connect(lambda shown, number=number: self._show_column(number, shown))
+            shown = not header.isSectionHidden(number)
+            action = set_up(menu.addAction(column.title), toolTip=column.tip, checkable=True, checked=shown)
+            action.toggled.connect(partial(self._show_column, number))
         menu.addSeparator()
         menu.addAction("Columns as at &first", lambda: self._show_column(-1, True))
         menu.addAction("&Order as at first", lambda: header.setSortIndicator(-1, ASCENDING))
@@ -761,12 +741,12 @@ class _Framed(_Base):
         header = self._header()
         if number < 0:
             self.set_hidden(None)
-        else:
-            header.setSectionHidden(number, not shown)
-            self._hidden = frozenset(
-                c.title for k, c in enumerate(self.frames.columns) if header.isSectionHidden(k)
-            )
-        self.hiddenChanged.emit(None if self._hidden is None else sorted(self._hidden))
+            self.hiddenChanged.emit(None)
+            return
+        header.setSectionHidden(number, not shown)
+        titles = enumerate(column.title for column in self.frames.columns)
+        self._hidden = frozenset(title for k, title in titles if header.isSectionHidden(k))
+        self.hiddenChanged.emit(sorted(self._hidden))
 
     def ask_filter(self) -> None:
         """Open the line in which the filter is written."""
@@ -831,15 +811,12 @@ class _Framed(_Base):
             try:
                 write_frame(path, _shown_frame(cells, rows))
             except OSError as error:
-                return reason(error)
+                return f"{path} cannot be written ({reason(error)}), choose another place"
             return ""
 
         def done(problem: str) -> None:
             if problem:
-                text = f"{path} cannot be written ({problem}), choose another place"
-                box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=self)
-                box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-                box.open()
+                warn(self, problem)
 
         self._beside("export", rows.size * len(cells), work, done)
 
@@ -860,11 +837,10 @@ class _Framed(_Base):
     def ask_export(self) -> None:
         """Ask where to, and write it there."""
         folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
-        place = str(folder / f"{self.objectName()}.csv")
         kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        name, _ = QFileDialog.getSaveFileName(self, "Export table", place, kinds)
-        if name:
-            self.export_to(Path(name))
+        path = asked_path(self, "Export table", folder / f"{self.objectName()}.csv", kinds, way="save")
+        if path is not None:
+            self.export_to(path)
 
     def paste(self) -> None:
         """Hand on what is on the clipboard, and where it is to begin."""
@@ -881,14 +857,10 @@ class _Framed(_Base):
         menu.addActions(own)
         if own:
             menu.addSeparator()
-        for title, form in (
-            ("&Copy", tab_separated),
-            ("Copy as CS&V", comma_separated),
-            ("Copy as &Markdown", markdown),
-            ("Copy as &LaTeX", latex),
-            ("Copy as &HTML", html),
-        ):
-            menu.addAction(title, lambda form=form: self.copy(form))
+        forms = {"&Copy": tab_separated, "Copy as CS&V": comma_separated, "Copy as &Markdown": markdown,
+                 "Copy as &LaTeX": latex, "Copy as &HTML": html}  # fmt: skip
+        for title, form in forms.items():
+            menu.addAction(title, partial(self.copy, form))
         if self._paste:
             menu.addAction("&Paste", self.paste)
         menu.addSeparator()
@@ -914,22 +886,14 @@ class FrameView(_Framed, QTableView):
     pasted = Signal(str, str)
     hiddenChanged = Signal(object)
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        paste: bool = False,
-        copies_one: bool = False,
-        sortable: bool = True,
-        row_height: float = 1.5,
-    ) -> None:
+    def __init__(self, name: str, *, row_height: float = 1.5, **how: bool) -> None:
+        """`row_height` in heights of the text; `how`: as of `_begin`."""
         super().__init__()
-        self.row_height = row_height  # in heights of the text
+        self.row_height = row_height
         self._roomy: int | None = None  # the column that takes the room that is left
         self._texts_need = 0  # pixels
-        self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
+        self._begin(name, **how)
+        set_up(self, showGrid=False, wordWrap=False)
         self.verticalHeader().hide()
         self.horizontalHeader().setHighlightSections(False)
         self.selectionModel().currentRowChanged.connect(self._went)
@@ -1044,12 +1008,9 @@ class FrameView(_Framed, QTableView):
         base = (height - metrics.height()) // 2 + metrics.ascent()
         plain, wide_metrics, now = self.font(), QFontMetrics(bold), None
         text_pen, chosen_pen = palette.text().color(), palette.highlightedText().color()
-        columns = [
-            (c, header.sectionViewportPosition(c), header.sectionSize(c))
-            for c in range(len(model.cells))
-            if not header.isSectionHidden(c)
-        ]
-        columns = [(c, left, width) for c, left, width in columns if left < wide and left + width > 0]
+        places = ((c, header.sectionViewportPosition(c), header.sectionSize(c))
+                  for c in range(len(model.cells)) if not header.isSectionHidden(c))  # fmt: skip
+        columns = [(c, left, width) for c, left, width in places if left < wide and left + width > 0]
         with QPainter(self.viewport()) as painter:
             for row in range(first, last + 1):
                 top, k = self.rowViewportPosition(row), int(model.order[row])
@@ -1121,9 +1082,8 @@ class FrameTree(_Framed, QTreeView):
     def fit(self, *, fresh: bool = True) -> None:
         super().fit(fresh=fresh)
         if fresh and self.frames.cells:  # names stand further to the right with every level
-            self.header().resizeSection(
-                0, max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
-            )
+            wide = max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
+            self.header().resizeSection(0, wide)
 
     def filter(self, text: str) -> None:
         super().filter(text)

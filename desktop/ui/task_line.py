@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
@@ -25,17 +26,27 @@ from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.jobs import Task
 
 
+@dataclass(frozen=True)
+class Running:
+    """A task that is under way; `timed`: how long it still takes is said too."""
+
+    task: Task
+    cancel: Callable[[], object] | None = None
+    timed: bool = True
+
+
 class TaskLine(QWidget):
     """Words, progress, and Cancel where there is a way to."""
 
     def __init__(self) -> None:
         super().__init__()
         self._words = set_up(QLabel(), objectName="task")
-        self.progress = set_up(QProgressBar(), maximumWidth=16 * self.fontMetrics().averageCharWidth())
-        self.progress.setTextVisible(False)
-        self.progress.setAccessibleName("Progress")
+        wide = 16 * self.fontMetrics().averageCharWidth()
+        self.progress = set_up(
+            QProgressBar(), maximumWidth=wide, textVisible=False, accessibleName="Progress"
+        )
         self.cancel = set_up(QPushButton("Cancel"), objectName="cancel", styleSheet="padding: 0px 8px;")
-        self.cancel.clicked.connect(self._cancel)
+        self.cancel.clicked.connect(lambda: self._act and self._act())
         self._act: Callable[[], object] | None = None
         fill_layout(QHBoxLayout(self), self._words, self.progress, self.cancel, None, margins=0)
 
@@ -43,11 +54,10 @@ class TaskLine(QWidget):
     def text(self) -> str:
         return self._words.text()
 
-    def show_task(
-        self, task: Task, cancel: Callable[[], object] | None, *, timed: bool = True, of: str = ""
-    ) -> None:
-        """`of`: on which page; `timed`: how long it still takes is said too."""
-        remaining = left(task.left) if timed and task.left is not None else ""
+    def show_task(self, running: Running, of: str) -> None:
+        """`of`: on which page."""
+        task, cancel = running.task, running.cancel
+        remaining = left(task.left) if running.timed and task.left is not None else ""
         words = " – ".join(part for part in (task.title, task.text, remaining) if part)
         self._words.setText(f"{of}: {words}" if of else words)
         self.progress.setRange(0, 0 if task.fraction is None else 1000)
@@ -56,14 +66,10 @@ class TaskLine(QWidget):
         self._act = cancel
         self.cancel.setVisible(cancel is not None)
 
-    def _cancel(self) -> None:
-        if self._act is not None:
-            self._act()
-
 
 class TaskList(QWidget):
     """All tasks that are under way: the first one in the line, a button for the list of all if there are
-    more. `show_tasks` gets for every key a task, how to cancel it, whether it is timed, and its page."""
+    more. `show_tasks` gets each with its page, by keys."""
 
     def __init__(self, window: QMainWindow) -> None:
         super().__init__(window)
@@ -95,19 +101,15 @@ class TaskList(QWidget):
         """What the first line says; "" without a task."""
         return next((line.text for line in self._lines.values()), "")
 
-    def show_tasks(
-        self, tasks: Mapping[tuple[int, str], tuple[Task, Callable[[], object] | None, bool, str]]
-    ) -> None:
+    def show_tasks(self, tasks: Mapping[tuple[int, str], tuple[Running, str]]) -> None:
         for key in [key for key in self._lines if key not in tasks]:
             line = self._lines.pop(key)
             line.hide()
             line.setParent(None)
             line.deleteLater()
-        for key, (task, cancel, timed, of) in tasks.items():
-            if key not in self._lines:
-                self._lines[key] = TaskLine()
-            self._lines[key].show_task(task, cancel, timed=timed, of=of)
-        self._lines = {key: self._lines[key] for key in tasks}
+        self._lines = {key: self._lines.get(key) or TaskLine() for key in tasks}
+        for key, (running, of) in tasks.items():
+            self._lines[key].show_task(running, of)
         self._arrange()
 
     def _arrange(self) -> None:

@@ -32,7 +32,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.core.quantity import PROCESSORS
-from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
+from desktop.core.units import capital, digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.tables import holds_measurements
 from desktop.remote import listeners
@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from desktop.ui.presentation import Presentation
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
-
-
 #: Parts of the window's height that curve and timeline have at least, unless the user takes them away.
 _CURVE, _TIMELINE = 1 / 3, 1 / 4
 #: Rows of the phase table that are in view at first.
@@ -92,8 +90,8 @@ class _Scrolled(QScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        set_up(self, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        no_focus = Qt.FocusPolicy.NoFocus
+        set_up(self, widgetResizable=True, frameShape=QFrame.Shape.NoFrame, focusPolicy=no_focus)
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
@@ -109,8 +107,7 @@ class _Plots(QSplitter):
     def __init__(self, divide: Callable[[int], int]) -> None:
         super().__init__(Qt.Orientation.Vertical)
         self._divide = divide
-        self.setObjectName("plots")
-        self.setChildrenCollapsible(False)
+        set_up(self, objectName="plots", childrenCollapsible=False)
 
     def share(self) -> None:
         whole = self.height() - self.handleWidth()
@@ -136,36 +133,32 @@ class TracePage(Page):
     run_tabs: QTabBar
     curve_view: CurveView
     timeline: TimelinePane
-    mode: str
     percent: bool
-    presentation: Presentation | None
-    console: PythonConsole | None
-    comparing: ComparePage | None
-    run_comparison: RunComparison
     desk: ProjectDesk
     _docks_sized: bool
-    _sized_for: QSize  # of the window when the docks in it got their sizes
+    _closed_docks: set[str]  # by the user
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self.mode = "select"
         self.percent = False
-        self.presentation = None
-        self.console = None
-        self.comparing = None
+        self.presentation: Presentation | None = None
+        self.console: PythonConsole | None = None
+        self.comparing: ComparePage | None = None
         self.workbench = Workbench(self._results.deliver, history=frame.main.history)
         listeners.append(self._hear_of_line)
         self._cursor = math.nan
         self.setWindowTitle("Phasewright")
-        self.setDockOptions(
-            QMainWindow.DockOption.AnimatedDocks
-            | QMainWindow.DockOption.AllowTabbedDocks
-            | QMainWindow.DockOption.AllowNestedDocks
-        )
+        options = QMainWindow.DockOption
+        self.setDockOptions(options.AnimatedDocks | options.AllowTabbedDocks | options.AllowNestedDocks)
         self._make_centre()
         self._make_panels()
         self._make_actions()
-        self._make_status()
+        # As narrow as can be: a long text would make the window wider.
+        self._cursor_text, self._selection_text = self.status = (
+            set_up(QLabel(), contentsMargins=(10, 0, 10, 0), minimumWidth=1),
+            set_up(QLabel(), contentsMargins=(10, 0, 10, 0), minimumWidth=1),
+        )
         self._first_layout = self.saveState(STATE_VERSION)
         self._restore_layout()
         self.desk = ProjectDesk(self, self._results.deliver)
@@ -183,21 +176,17 @@ class TracePage(Page):
         self.run_tabs = set_up(
             QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
             tabsClosable=True, currentChanged=self._choose_run,
-            tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)), visible=False,
+            tabCloseRequested=lambda k: self.desk.projects.put_aside(self.run_tabs.tabData(k)), visible=False,
         )  # fmt: skip
         self._pages = QStackedWidget()
         self.setCentralWidget(column(self.run_tabs, self._pages))
         self.chips = ChipBar(self.workbench)
-        self.start_page = StartPage(
-            resources.samples(),
-            self.open_path,
-            self.clear_recent,
-            {
-                "Open a trace…": self.choose_file,
-                "Tour in five minutes": lambda: self.show_help("tour.md"),
-                "List of keys": self.show_keys,
-            },
-        )
+        ways: dict[str, Callable[[], object]] = {
+            "Open a trace…": self.choose_file,
+            "Tour in five minutes": partial(self.show_help, "tour.md"),
+            "List of keys": self.show_keys,
+        }
+        self.start_page = StartPage(resources.samples(), self.open_path, self.clear_recent, ways)
         self._pages.addWidget(self.start_page)
         self.start_page.show_recent(self.settings.recent)
         self._plots = _Plots(self._timeline_height)
@@ -229,11 +218,8 @@ class TracePage(Page):
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
             self._docks[spec.id] = dock
-            dock.visibilityChanged.connect(partial(self._turned, spec.id))
-            if spec.area == "bottom":
-                dock.visibilityChanged.connect(partial(self._give_room, spec))
             # Not the panel's own showing: a dock behind another tab counts as shown.
-            dock.visibilityChanged.connect(partial(self._watch, spec))
+            dock.visibilityChanged.connect(partial(self._turned, spec))
         self.when_made("iterations", lambda panel: panel.placeAsked.connect(self.show_range))
         self.when_made("table", self._connect_table)
         self.when_made("phases", lambda panel: panel.why.placeAsked.connect(self.show_place))
@@ -267,12 +253,12 @@ class TracePage(Page):
         panel.view.set_hidden(self.settings.hidden_columns)
         panel.view.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
 
-    def _give_room(self, spec: PanelSpec, on_top: bool) -> None:
+    def _give_room(self, spec: PanelSpec) -> None:
         """A panel below that comes to the front for the first time gets the height that it needs, of what the
         plots can spare; after that it is the user's."""
         panel = self._panels.get(spec.id)
         dock = self._docks[spec.id]
-        if not on_top or spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
+        if spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
             return
         if self.workbench.snapshot.document is None or not self._docks_sized:
             return
@@ -306,25 +292,25 @@ class TracePage(Page):
             return round(whole * share)
         return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
-    def _watch(self, spec: PanelSpec, on_top: bool) -> None:
-        if spec.parts:
-            self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
-        panel = self._panels.get(spec.id)
-        if isinstance(panel, Panel):
-            panel.watch(on_top)
-
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
         self._bring_up(panel_id)
         return self._panels[panel_id]
 
-    def _turned(self, panel_id: str, on_top: bool) -> None:
+    def _turned(self, spec: PanelSpec, on_top: bool) -> None:
         """A panel has come to the front, or went from it: it is drawn anew only where it can be seen."""
         if on_top:
-            self._behind.discard(panel_id)
-            self._bring_up(panel_id)
+            self._behind.discard(spec.id)
+            self._bring_up(spec.id)
+            if spec.area == "bottom":
+                self._give_room(spec)
         else:
-            self._behind.add(panel_id)
+            self._behind.add(spec.id)
+        if spec.parts:
+            self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
+        panel = self._panels.get(spec.id)
+        if isinstance(panel, Panel):
+            panel.watch(on_top)
 
     def _bring_up(self, panel_id: str) -> None:
         if panel_id not in self._panels:
@@ -367,14 +353,13 @@ class TracePage(Page):
         self._toolbar.addSeparator()
         self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
         shown = self.menus["View"].addMenu("Panels")
-        for spec, dock in zip(panels(), self._docks.values(), strict=True):
-            turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
-            turn.setCheckable(True)
-            turn.setStatusTip(f"Bring the panel {spec.title.lower()} to the front; hide it if it is there")
-            dock.toggleViewAction().toggled.connect(turn.setChecked)
-            self._turns[spec.id] = turn
         explained = self.menus["Help"].addMenu("Panels explained")
-        for spec, dock in zip(panels(), self._docks.values(), strict=True):
+        for spec in self._specs.values():
+            turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
+            tip = f"Bring the panel {spec.title.lower()} to the front; hide it if it is there"
+            self._turns[spec.id] = set_up(turn, checkable=True, statusTip=tip)
+            dock = self._docks[spec.id]
+            dock.toggleViewAction().toggled.connect(turn.setChecked)
             about = explained.addAction(spec.title, partial(self.show_help, spec.page))
             about.setStatusTip(f"What the panel {spec.title.lower()} shows, in the handbook")
             dock.addAction(about)
@@ -408,11 +393,10 @@ class TracePage(Page):
     def _add_steady(self, action: QAction) -> None:
         """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
         window with each."""
-        button = set_up(QToolButton(), autoRaise=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        button.setIconSize(self._toolbar.iconSize())
-        button.setAccessibleName(action.text())
-        button.setStatusTip(action.statusTip())
-        button.clicked.connect(action.trigger)
+        button = set_up(
+            QToolButton(), autoRaise=True, focusPolicy=Qt.FocusPolicy.NoFocus, statusTip=action.statusTip(),
+            iconSize=self._toolbar.iconSize(), accessibleName=action.text(), clicked=action.trigger,
+        )  # fmt: skip
 
         def follow() -> None:
             button.setEnabled(action.isEnabled())
@@ -422,14 +406,6 @@ class TracePage(Page):
 
         action.changed.connect(follow)
         self._toolbar.addWidget(button)
-
-    def _make_status(self) -> None:
-        self._selection_text = QLabel()
-        self._cursor_text = QLabel()
-        for label in (self._cursor_text, self._selection_text):
-            label.setContentsMargins(10, 0, 10, 0)
-            label.setMinimumWidth(1)  # or a long text would make the window wider
-        self.status = (self._cursor_text, self._selection_text)
 
     def _connect_plots(self) -> None:
         view, bench = self.curve_view, self.workbench
@@ -564,7 +540,7 @@ class TracePage(Page):
         layout.setEnabled(False)  # or each dock would lay out the whole page
         self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():
-            dock.setVisible(document is not None and not self._hidden(dock))
+            dock.setVisible(document is not None and dock.objectName() not in self._closed_docks)
         layout.setEnabled(True)
         layout.activate()
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -589,9 +565,7 @@ class TracePage(Page):
         findings = summary(document.report)
         if findings:
             first = next(iter(document.report))
-            sentence = (
-                f"Import report: {findings}. {first.text[:1].upper()}{first.text[1:].removesuffix('.')}"
-            )
+            sentence = f"Import report: {findings}. {capital(first.text.removesuffix('.'))}"
             sentence += f". {document.doubt.sentence}" if document.doubt else ""
             show = partial(self.show_panel, "trace")
             self.tell("report", "notice", sentence, action="Show report", act=show, settled=True)
@@ -602,25 +576,17 @@ class TracePage(Page):
         if new.problem is None:
             self.tell("problem", "problem", "")
             return
-        self.tell(
-            "problem", "problem", new.problem.sentence, new.problem.details,
-            dismissed=self.workbench.dismiss_problem,
-        )  # fmt: skip
+        sentence, dismissed = new.problem.sentence, self.workbench.dismiss_problem
+        self.tell("problem", "problem", sentence, new.problem.details, dismissed=dismissed)
         if new.problem.choices:
-            names = new.problem.choices
-            question = f"There are {len(names)} traces in it. Which one is to be opened?"
-            title = "Open one of several traces"
-            ChoiceDialog(title, question, names, self.workbench.open_member, self).open()
+            ChoiceDialog(new.problem.choices, self.workbench.open_member, self).open()
 
     def _show_cursor(self, time_s: float) -> None:
         self._cursor = time_s
-        run = self.workbench.snapshot.run
-        if run is None:
-            text = ""
-        elif math.isnan(time_s):
-            text = self._run_text(run)
-        else:
-            text = self._reading_text(run.curve, time_s)
+        run, text = self.workbench.snapshot.run, ""
+        if run is not None:
+            known = not math.isnan(time_s)
+            text = self._reading_text(run.curve, time_s) if known else self._run_text(run)
         self._cursor_text.setText(text)
 
     def _run_text(self, run: TraceRun) -> str:
@@ -637,7 +603,7 @@ class TracePage(Page):
         return f"{'' if run.limit is None else 'analysed: '}{text}{f'; shown: {seen}' if seen else ''}"
 
     def _reading_text(self, curve: StepCurve, time_s: float) -> str:
-        """What there is at an instant, in the same words and digits as beside the cursor."""
+        """What there is at an instant, in the words and digits beside the cursor."""
         a, b = self.curve_view.visible_range()
         text, reading, of = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
         if reading is None:
@@ -690,10 +656,6 @@ class TracePage(Page):
         run = self.run_tabs.tabData(tab)
         if run is not None and run != self.desk.projects.current:
             self.desk.projects.show_run(run)
-
-    def _close_run(self, run: int) -> None:
-        """Put a run aside: it stays in the project."""
-        self.desk.projects.put_aside(run)
 
     def step_run(self, by: int) -> None:
         """The run of the next tab, or of the one before."""
@@ -755,7 +717,7 @@ class TracePage(Page):
         open, the window."""
         current = self.desk.projects.current
         if current is not None and len(self.desk.projects.opened) > 1:
-            self._close_run(current)
+            self.desk.projects.put_aside(current)  # it stays in the project
         elif self.workbench.snapshot.document is None:
             self.frame.main.close()
         elif not self.frame.ask_before([self], self.workbench.close_document):
@@ -810,10 +772,7 @@ class TracePage(Page):
         return wanted == "all" or (wanted == "start" and not self.curve_view.levels_note)
 
     def set_vertical_locked(self, locked: bool) -> None:
-        if locked:
-            self.curve_view.show_all_levels()
-        else:
-            self.curve_view.fit_levels()
+        (self.curve_view.show_all_levels if locked else self.curve_view.fit_levels)()
 
     def levels_changed(self) -> None:
         """Other processors are shown upright: what else says so."""
@@ -963,12 +922,13 @@ class TracePage(Page):
             return
         from desktop.ui.presentation import present
 
-        nav = self.curve_view.navigation
-        span = self.curve_view.visible_range()
-        whole = span == (nav.start, nav.end)
-        self.presentation = present(
-            self.workbench, self, self._theme, self._results.deliver, None if whole else span, self._presented
-        )
+        def left() -> None:
+            self.presentation = None
+            self._refresh_actions()
+
+        nav, span = self.curve_view.navigation, self.curve_view.visible_range()
+        part = None if span == (nav.start, nav.end) else span
+        self.presentation = present(self.workbench, self, self._theme, self._results.deliver, part, left)
 
     def turn_console(self) -> None:
         """The Python console on, if the user agrees, or off."""
@@ -977,18 +937,12 @@ class TracePage(Page):
             return
         from desktop.ui.console import PythonConsole
 
-        beside = self._docks["table"]
-        self.console = PythonConsole(
-            self, self.workbench, self._results.deliver, self.say, self._console_off, beside
-        )
-        self._refresh_actions()
+        def off() -> None:
+            self.console = None
+            self._refresh_actions()
 
-    def _console_off(self) -> None:
-        self.console = None
-        self._refresh_actions()
-
-    def _presented(self) -> None:
-        self.presentation = None
+        deliver, beside = self._results.deliver, self._docks["table"]
+        self.console = PythonConsole(self, self.workbench, deliver, self.say, off, beside)
         self._refresh_actions()
 
     def copy_table(self) -> None:
@@ -997,7 +951,12 @@ class TracePage(Page):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         super()._show_theme(theme)
-        self._colour_icons()
+        palette = self.palette()
+        ink = palette.color(QPalette.ColorRole.WindowText)
+        faint = palette.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.WindowText)
+        for command in COMMANDS:
+            if command.icon:
+                self.actions_by_id[command.id].setIcon(icon(command.icon, ink, faint))
 
     def show_anew(self) -> None:
         for panel_id in list(self._panels):
@@ -1007,20 +966,13 @@ class TracePage(Page):
         self._show_cursor(self._cursor)
 
     def place_about(self, widget: QWidget | None) -> str:
-        for spec in panels():
-            if widget is not None and self._docks[spec.id].isAncestorOf(widget):
-                return spec.page
-        if widget is not None and self.timeline.isAncestorOf(widget):
-            return "guide.md#the-timeline"
+        if widget is not None:
+            for spec in self._specs.values():
+                if self._docks[spec.id].isAncestorOf(widget):
+                    return spec.page
+            if self.timeline.isAncestorOf(widget):
+                return "guide.md#the-timeline"
         return "guide.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
-
-    def _colour_icons(self) -> None:
-        palette = self.palette()
-        ink = palette.color(QPalette.ColorRole.WindowText)
-        faint = palette.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.WindowText)
-        for command in COMMANDS:
-            if command.icon:
-                self.actions_by_id[command.id].setIcon(icon(command.icon, ink, faint))
 
     # ---- layout
 
@@ -1054,14 +1006,9 @@ class TracePage(Page):
             if own and (own not in together or own in titles[k:]):
                 bar.hide()
 
-    def _hidden(self, dock: QDockWidget) -> bool:
-        """The user has closed this panel."""
-        return dock.objectName() in self._closed_docks
-
     def _restore_layout(self) -> None:
-        self._closed_docks: set[str] = set()
         state = self.settings.page_state(self.NAME)
-        self._sized_for = self.frame.size()  # it has none of its own yet
+        self._sized_for = self.frame.size()  # the docks got their sizes in this one; it has none of its own
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         if self._docks_sized:  # as the user left them
@@ -1100,13 +1047,11 @@ class TracePage(Page):
         """Docks that had at most their first size get it anew; Qt would leave them as they are."""
         before, now = self._dock_sizes(self._sized_for), self._dock_sizes(self.size())
         self._sized_for = self.size()
-        for panel, way, k in (
-            ("phases", Qt.Orientation.Horizontal, 0),
-            ("table", Qt.Orientation.Vertical, 1),
+        for k, (panel, way) in enumerate(
+            (("phases", Qt.Orientation.Horizontal), ("table", Qt.Orientation.Vertical))
         ):
             # Of docks behind each other only the one on top has its size.
-            group = (self._docks[panel], *self.tabifiedDockWidgets(self._docks[panel]))
-            for dock in group:
+            for dock in (self._docks[panel], *self.tabifiedDockWidgets(self._docks[panel])):
                 size = (dock.width(), dock.height())[k]
                 seen = not dock.visibleRegion().isEmpty() and not dock.isFloating()
                 if seen and size <= before[k] < now[k]:
@@ -1127,9 +1072,7 @@ class TracePage(Page):
 
     @property
     def unsaved(self) -> str:
-        if not self.desk.worth_saving:
-            return ""
-        return f"the changes to {self.desk.name}"
+        return f"the changes to {self.desk.name}" if self.desk.worth_saving else ""
 
     def save_work(self) -> bool:
         return self.desk.save()

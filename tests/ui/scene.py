@@ -197,7 +197,7 @@ def _by(command: str, kind: type[QDialog], of: type[Page] = TracePage) -> Callab
 
 
 def _of_several(scene: Scene) -> QDialog:
-    ChoiceDialog("Open", "Which one?", ("one/run.csv", "two/run.csv"), lambda _: None, scene.main).open()
+    ChoiceDialog(("one/run.csv", "two/run.csv"), lambda _: None, scene.main).open()
     return shown(ChoiceDialog, scene.main)
 
 

@@ -256,14 +256,14 @@ def test_a_changed_key_is_shown_everywhere_and_kept(
     keys.edit.setKeySequence(QKeySequence("Ctrl+S"))
     assert "“Save project” (Trace)" in keys.note.text() and "loses it" in keys.note.text()
     keys.add.click()
-    assert window.keys_of(command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
+    assert window.settings.keys("main", command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
     assert window.actions_by_id["save"].shortcuts() == []
     again = Settings(QSettings(settings._store.fileName(), QSettings.Format.IniFormat))
     settings._store.sync()
     assert again.keys("main", command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
     # One, and all, as at first; then nothing is left in the file.
     keys.restore.click()
-    assert window.keys_of(command(window, "show_all")) == ("Home", "Ctrl+0")
+    assert window.settings.keys("main", command(window, "show_all")) == ("Home", "Ctrl+0")
     assert window.actions_by_id["save"].shortcuts() == []
     keys.choose("all", "undo")
     keys.none.click()
@@ -352,7 +352,7 @@ def test_no_key_is_kept_as_no_key(tmp_path: Path) -> None:
         shutil.copy(*names)
         later = QSettings(names[1], QSettings.Format.IniFormat)
         later.sync()
-        expected = None if keys == preferences.keys else keys
+        expected = preferences.keys if keys is None else keys
         assert Settings(later).keys("main", preferences) == expected
 
 

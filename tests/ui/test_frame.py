@@ -158,13 +158,13 @@ def test_steps_are_taken_back_across_pages_in_their_order(
     trace.actions_by_id["undo"].trigger()
     assert page.bench.snapshot.project.settings.joint and frame.current is page
     frame.undo()
-    assert texts() == [] and frame.undo_label is None and not undo.isEnabled()
+    assert texts() == [] and frame.history.undo_label is None and not undo.isEnabled()
     for _ in range(3):
         frame.redo()
     assert texts() == ["one", "two"] and not page.bench.snapshot.project.settings.joint
     frame.undo()
     page.bench.set_joint(True)
-    assert frame.redo_label is None, "another change was made since"
+    assert frame.history.redo_label is None, "another change was made since"
     assert trace.workbench.snapshot.project.phases.n == n
 
 

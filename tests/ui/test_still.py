@@ -34,7 +34,7 @@ from desktop.ui.model_page import ModelPage
 from desktop.ui.page import Page
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.time_plot import TimePlot
-from desktop.ui.task_line import TaskLine
+from desktop.ui.task_line import Running, TaskLine
 from desktop.workbench.jobs import Task
 from tests.ui.scene import Scene
 
@@ -98,7 +98,7 @@ def bars(window: Page) -> dict[str, Callable[[], object]]:
         "a problem": lambda: problem.show_message(LONG, "details"),
         "its details": lambda: problem._fold.setChecked(True),
         "no problem": problem.hide,
-        "a task": lambda: line.show_tasks({line: (Task("Reading", LONG, 1, 3), None, True, "")}),
+        "a task": lambda: line.show_tasks({line: (Running(Task("Reading", LONG, 1, 3)), "")}),
         "no task": lambda: line.show_tasks({}),
         "a message": lambda: window.frame.statusBar().showMessage(LONG),
         "no message": lambda: window.frame.statusBar().clearMessage(),

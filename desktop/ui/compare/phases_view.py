@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QSpinBox, QWidget
 
+from desktop.core.units import capital
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column
 from desktop.ui.pages import choices, divided, lay_out, quiet, refill, row, set_up, titled
@@ -126,7 +127,7 @@ class PhasesView(QWidget):
         at = tuple(dict.fromkeys(at))
         notes = " ".join((
             *(f"{one}." for one in speed_lines(model_shown)), *warnings(model_shown, at),
-            f"{self._matched[:1].upper()}{self._matched[1:]}.",
+            f"{capital(self._matched)}.",
         ))  # fmt: skip
         self.said.setText(f"<b>{escape(' '.join(sentences(model_shown)))}</b><br>{escape(notes)}")
         frame = table(model_shown, at)

@@ -95,7 +95,11 @@ class RunsView(TimePlot):
                 self._selection, self._cursor, self._drag = None, math.nan, None
                 self._nav.reset(placement.start, placement.end)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
-        self._describe()
+        text = "Nothing is compared"
+        if alignment is not None:
+            names = ", ".join(run.name for run in alignment.runs)
+            text = f"{names}; {len(alignment.rows)} rows of matched phases, which the table below lists"
+        self.setAccessibleDescription(text)
         self._anew()
 
     def set_look(self, *, side_by_side: bool, relative: bool) -> None:
@@ -112,14 +116,6 @@ class RunsView(TimePlot):
         if row != self._row:
             self._row = row
             self._redraw()
-
-    def _describe(self) -> None:
-        if self._alignment is None:
-            self.setAccessibleDescription("Nothing is compared")
-            return
-        names = ", ".join(run.name for run in self._alignment.runs)
-        text = "{0}; {1} rows of matched phases, which the table below lists"
-        self.setAccessibleDescription(text.format(names, len(self._alignment.rows)))
 
     @property
     def _ready(self) -> bool:
@@ -166,18 +162,20 @@ class RunsView(TimePlot):
             return "plot"
         return "axis" if p.y() > self._apart.rect.bottom() else ""
 
+    def _phase_of(self, run: int, t: float) -> int:
+        """The phase of a run at a place of the axis; -1: none."""
+        assert self._placement is not None
+        spans = self._placement.spans[run]
+        phase = int(np.searchsorted(spans[:, 0], t, side="right")) - 1
+        return phase if phase >= 0 and t < spans[phase, 1] else -1
+
     def _phase_at(self, p: QPointF) -> tuple[int, int] | None:
         """The run and phase of a strip under a place."""
-        placement = self._placement
-        if placement is None:
+        run = next((k for k, r in enumerate(self._strips) if r.contains(p)), None)
+        if self._placement is None or run is None:
             return None
-        t = self._map().time(p.x())
-        for k, r in enumerate(self._strips):
-            if r.contains(p):
-                spans = placement.spans[k]
-                phase = int(np.searchsorted(spans[:, 0], t, side="right")) - 1
-                return (k, phase) if phase >= 0 and t < spans[phase, 1] else None
-        return None
+        phase = self._phase_of(run, self._map().time(p.x()))
+        return (run, phase) if phase >= 0 else None
 
     # ---- painting
 
@@ -436,13 +434,9 @@ class RunsView(TimePlot):
                 colour = faded(t.accent, 150) if chosen else faded(t.muted, share)
                 painter.setPen(QPen(colour, 1))
                 painter.setBrush(colour)
-                corners = (
-                    (xs[0], upper.bottom()),
-                    (xs[1], upper.bottom()),
-                    (xs[3], lower.top()),
-                    (xs[2], lower.top()),
-                )
-                painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+                above, below = ([QPointF(x, y) for x in two] for two, y in (
+                    (xs[:2], upper.bottom()), (xs[:1:-1], lower.top())))  # fmt: skip
+                painter.drawPolygon(QPolygonF([*above, *below]))
 
     @property
     def _time_scale(self) -> tuple[str, float]:
@@ -493,11 +487,9 @@ class RunsView(TimePlot):
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
         assert self._alignment is not None
-        metrics = self.fontMetrics()
-        em = metrics.height()
-        name = metrics.elidedText(
-            self._alignment.runs[run].name, Qt.TextElideMode.ElideMiddle, int(r.width() / 3)
-        )
+        metrics, name = self.fontMetrics(), self._alignment.runs[run].name
+        em, room = metrics.height(), int(r.width() / 3)
+        name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)
         box = QRectF(r.left() + 4, r.top() + 4, metrics.horizontalAdvance(name) + 3.6 * em, 1.25 * em)
         painter.fillRect(box, faded(self._theme.background, 215))
         self._sample(painter, run, box.left() + 4, box.center().y(), 2.6 * em)
@@ -578,11 +570,8 @@ class RunsView(TimePlot):
         levels = [float(curve.at([at])[0]) for curve in placement.curves]
         for k, (run, level) in enumerate(zip(alignment.runs, levels, strict=True)):
             value = f"{100 * level:.4g} %" if placement.share else format_number(level)
-            line = f"{run.name}: {value}"
-            spans = placement.spans[k]
-            phase = int(np.searchsorted(spans[:, 0], at, side="right")) - 1
-            if 0 <= phase < len(spans) and at < spans[phase, 1]:
-                line += f", phase {phase + 1}"
+            phase = self._phase_of(k, at)
+            line = f"{run.name}: {value}" + (f", phase {phase + 1}" if phase >= 0 else "")
             if k != alignment.reference:
                 apart = (level - levels[alignment.reference]) * (100 if placement.share else 1)
                 line += f" ({apart:+.4g})".replace("-", "−")
@@ -628,26 +617,15 @@ class RunsView(TimePlot):
         """A phase and its match, in words."""
         alignment = self._alignment
         assert alignment is not None
-        row = self._row_of[run][phase]
-        about = alignment.runs[run].rows[phase]
-        lines = [
-            "Phase {} of {}: {}, {} processors on average".format(
-                phase + 1,
-                alignment.runs[run].name,
-                quantity(about.end_s - about.start_s, "s"),
-                digits(about.mean),
-            )
-        ]
-        partner = int(alignment.rows[row, alignment.reference])
+        own, reference = alignment.runs[run], alignment.runs[alignment.reference]
+        about = own.rows[phase]
+        long, mean = quantity(about.end_s - about.start_s, "s"), digits(about.mean)
+        lines = [f"Phase {phase + 1} of {own.name}: {long}, {mean} processors on average"]
+        partner = int(alignment.rows[self._row_of[run][phase], alignment.reference])
         matching = alignment.matchings[run]
         if matching is not None and partner != NONE:
-            lines.append(
-                "Matched with phase {} of {}, {} % alike".format(
-                    partner + 1,
-                    alignment.runs[alignment.reference].name,
-                    f"{100 * matching.alike[partner]:.0f}",
-                )
-            )
+            alike = f"{100 * matching.alike[partner]:.0f} % alike"
+            lines.append(f"Matched with phase {partner + 1} of {reference.name}, {alike}")
         elif matching is not None:
             lines.append("The reference has no such phase")
         lines.append("Drag it onto a phase of the reference, or one of those onto it, to match them")

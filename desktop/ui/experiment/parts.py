@@ -9,14 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QStackedLayout, QWidget
 
 from desktop.core.units import count
 from desktop.data.experiment import Experiment
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import lay_out, quiet, scrolled, set_up
-from desktop.ui.tables import FrameView
+from desktop.ui.tables import FrameView, keyed
 from desktop.workbench.experimenting import Errand, ExperimentBench, ExperimentSnapshot
 
 S = TypeVar("S", bound="Step")
@@ -74,11 +73,7 @@ class Step(QWidget):
 def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
     """Take terms out of the model, or put them back, by the boxes of a table of effects, Space or Del."""
     table.frames.toggled.connect(lambda term, _: toggle(term))
-    action = QAction("In the model", table)
-    action.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-    action.triggered.connect(lambda: toggle(table.key))
-    table.addAction(action)
+    keyed(table, "In the model", "Del", "Space", act=lambda: toggle(table.key))
 
 
 def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:

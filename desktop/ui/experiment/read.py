@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
 
-from desktop.core.effects import Effect, Effects
+from desktop.core.effects import Effects
 from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
@@ -81,46 +81,37 @@ class ReadStep(Step):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self._drawn: Effects | None = None
-        analyse = bench.set_analysis
+
+        def setting(
+            entries: Mapping[str, str], name: str, field: str, label: str, read: Callable[[str], object] = str
+        ) -> QComboBox:
+            """A box for a field of the analysis; `label` names the step, with what was chosen."""
+            return choices(
+                entries, act=lambda w: bench.set_analysis(label.format(w or "nothing"), **{field: read(w)}),
+                name=name,
+            )  # fmt: skip
+
         self.response = choices({}, act=bench.choose_rows, name="Response")
-        self.shown = choices(
-            _SHOWN,
-            act=lambda word: analyse(f"show {word} effects", half=word == "half"),
-            name="Effects or half effects",
+        self.shown = setting(
+            _SHOWN, "Effects or half effects", "half", "show {} effects", lambda w: w == "half"
         )
-        self.error = choices(
-            _ERRORS, act=lambda w: analyse("change the error", error=w or None), name="Standard error from"
+        self.error = setting(_ERRORS, "Standard error from", "error", "change the error", lambda w: w or None)
+        self.limit = setting(_LIMITS, "Marked above", "threshold", "change the limit")
+        self.power = setting(_POWERS, "Power of the response", "transform", "transform the response", float)
+        self.inner = setting(_INNER, "Repeats in a replicate", "inner", "take repeats together")
+        covariate = "Taken off, as the response may follow it"
+        self.covariate = setting({}, covariate, "covariate", "take off what follows {}")
+        self.blocks = set_up(
+            QCheckBox("&Replicates are blocks"),
+            clicked=lambda on: bench.set_analysis("change blocks", blocks=on),
         )
-        self.limit = choices(
-            _LIMITS, act=lambda w: analyse("change the limit", threshold=w), name="Marked above"
-        )
-        self.power = choices(
-            _POWERS,
-            act=lambda w: analyse("transform the response", transform=float(w)),
-            name="Power of the response",
-        )
-        self.inner = choices(
-            _INNER, act=lambda w: analyse("take repeats together", inner=w), name="Repeats in a replicate"
-        )
-        self.covariate = choices(
-            {},
-            act=lambda w: analyse(f"take off what follows {w or 'nothing'}", covariate=w),
-            name="Taken off, as the response may follow it",
-        )
-        self.blocks = QCheckBox("&Replicates are blocks")
-        self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
         self.rows = choices({}, act=self._choose_rows, name="Only rows where")
         self.rows_label = QLabel("Rows")
         self.said = quiet()
-        font = self.font()
-        font.setBold(True)
-        self.answer = quiet(font=font)
+        self.answer = quiet(font=set_up(self.font(), bold=True))
         self.confirmed = quiet()
-        self.confirm = button(
-            "&Confirm…",
-            self.ask_confirmation,
-            "Run the largest effect alone and the program as it is, in turn",
-        )
+        in_turn = "Run the largest effect alone and the program as it is, in turn"
+        self.confirm = button("&Confirm…", self.ask_confirmation, in_turn)
         self.effects = set_up(FrameView("Effects"), chosen=bench.select)
         let_toggle(self.effects, bench.toggle_term)
         self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
@@ -140,11 +131,8 @@ class ReadStep(Step):
             choices({}, act=lambda _: self._draw_pairs(bench.snapshot), name=name)
             for name in ("First factor", "Second factor", *(f"Cube factor {k}" for k in (1, 2, 3)))
         )
-        self.against = choices(
-            same(charts.RESIDUALS),
-            act=lambda _: self._draw_residuals(bench.snapshot),
-            name="Residuals against",
-        )
+        redraw = lambda _: self._draw_residuals(bench.snapshot)  # noqa: E731 - handed on
+        self.against = choices(same(charts.RESIDUALS), act=redraw, name="Residuals against")
         self.setting: dict[str, QComboBox] = {}
         self._settings = QWidget()
         self._setting_grid = QGridLayout(self._settings)
@@ -287,13 +275,11 @@ class ReadStep(Step):
                     widget.deleteLater()
             self.setting = {}
             levels = {-1.0: "−", 0.0: "halfway", 1.0: "+"}
+            predict = lambda _: self._predict(self.bench.snapshot)  # noqa: E731 - handed on
             for k, name in enumerate(names):
-                combo = choices(
-                    levels, act=lambda _: self._predict(self.bench.snapshot), name=f"Level of {name}"
-                )
-                self.setting[name] = combo
+                self.setting[name] = choices(levels, act=predict, name=f"Level of {name}")
                 self._setting_grid.addWidget(QLabel(name), k // 3, 2 * (k % 3))
-                self._setting_grid.addWidget(combo, k // 3, 2 * (k % 3) + 1)
+                self._setting_grid.addWidget(self.setting[name], k // 3, 2 * (k % 3) + 1)
             self._setting_grid.setRowStretch(len(names) // 3 + 1, 1)
             self._setting_grid.setColumnStretch(6, 1)
 
@@ -318,24 +304,22 @@ class ReadStep(Step):
             f"Mean {digits(effects.mean)}{error}{unit}, {base} {digits(effects.unperturbed)}{plain}, "
             f"{count(len(effects.trials.y), 'trial')}. "
             f"Standard error from {effect_rows.METHODS[effects.error]}{spread}; R² {digits(effects.r2, 4)}. "
-            f"{marked} of "
-            f"{count(len(effects.effects), 'term')} marked: above {effects.threshold}."
+            f"{marked} of {count(len(effects.effects), 'term')} marked: above {effects.threshold}."
         )
         unit = unit if effects.transform == 1 else " (transformed)"
-        lines = []
-        for s in effects.suspects[:4]:
-            lines.append(
-                f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
-                f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}, beyond {digits(s.limit, 3)} in 5 % of "
-                "experiments without such a trial). Look at it before you believe small effects."
-            )
+        lines = [
+            f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
+            f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}, beyond {digits(s.limit, 3)} in 5 % of "
+            "experiments without such a trial). Look at it before you believe small effects."
+            for s in effects.suspects[:4]
+        ]
         if len(effects.suspects) > 4:
             lines.append(f"{len(effects.suspects) - 4} more trials do not fit either.")
         if new.powers is not None and new.powers.suggested not in (None, effects.transform):
-            lines.append(f"{new.powers.text[:1].upper()}{new.powers.text[1:]} (chart Power).")
-        lines += [f"{note[:1].upper()}{note[1:]}." for note in effects.notes]
+            lines.append(f"{capital(new.powers.text)} (chart Power).")
+        lines += [f"{capital(note)}." for note in effects.notes]
         if new.hierarchy:
-            lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
+            lines.append(f"{capital(new.hierarchy)}.")
         imported = new.project.imported
         if imported is not None and imported.table is not None and imported.path.name != JOURNAL:
             table = imported.table
@@ -351,31 +335,24 @@ class ReadStep(Step):
     # ---- charts
 
     def _draw(self, new: ExperimentSnapshot) -> None:
-        effects, half = new.effects, new.project.analysis.half
-        words = self.said.text()
-        self.half_normal.set_content(
-            charts.half_normal(effects, new.every, half, new.effect_unit, new.selected), words
-        )
+        effects, analysis, words = new.effects, new.project.analysis, self.said.text()
+        content = charts.half_normal(effects, new.every, analysis.half, new.effect_unit, new.selected)
+        self.half_normal.set_content(content, words)
         self._draw_pareto(new)
-        self.main_effects.set_content(
-            charts.main_effects(effects, new.every, _response(new), new.selected), words
-        )
+        content = charts.main_effects(effects, new.every, _response(new), new.selected)
+        self.main_effects.set_content(content, words)
         self._draw_pairs(new)
         self._draw_residuals(new)
-        self.powers.set_content(
-            charts.powers(new.powers, new.project.analysis.transform),
-            new.powers.text if new.powers is not None else "",
-        )
+        content = charts.powers(new.powers, analysis.transform)
+        self.powers.set_content(content, new.powers.text if new.powers is not None else "")
         self._predict(new)
 
     def _draw_pareto(self, new: ExperimentSnapshot) -> None:
         """As many bars as have room for their names."""
         em = self.fontMetrics().height()
         rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
-        half = new.project.analysis.half
-        content = charts.pareto(
-            new.effects, new.every, half, new.effect_unit, new.selected, max(4, min(30, rows))
-        )
+        half, most = new.project.analysis.half, max(4, min(30, rows))
+        content = charts.pareto(new.effects, new.every, half, new.effect_unit, new.selected, most)
         self.pareto.set_content(content, self.said.text())
 
     @guarded(otherwise=bool)
@@ -387,29 +364,25 @@ class ReadStep(Step):
     def _draw_pairs(self, new: ExperimentSnapshot) -> None:
         effects = new.effects
         a, b = str(self.first.currentData()), str(self.second.currentData())
-        marked = self._effect(new.selected)
-        if marked is not None and len(marked.members) == 2 and effects is not None and new is not None:
-            pair = [effects.trials.factors[j] for j in marked.members]
-            if self._followed != new.selected:
-                a, b = pair
-                turn_to(self.first, a)
-                turn_to(self.second, b)
+        every = new.every.effects if new.every is not None else ()
+        marked = next((e for e in every if e.term == new.selected), None) if new.selected else None
+        pair = () if marked is None or self._followed == new.selected else marked.members
+        if len(pair) == 2 and effects is not None:
+            a, b = (effects.trials.factors[j] for j in pair)
+            turn_to(self.first, a)
+            turn_to(self.second, b)
         self._followed = new.selected
         self.interaction.set_content(charts.interaction(effects, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
         if effects is None or len(effects.trials.factors) < 3:
-            self._no_cube("The cube plot needs three factors.")
+            content, words = Content(Axis(""), Axis(""), empty="The cube plot needs three factors."), ""
         elif len(set(names)) < 3:
-            self._no_cube("Choose three different factors.")
+            content, words = Content(Axis(""), Axis(""), empty="Choose three different factors."), ""
         else:
             three = (names[0], names[1], names[2])
             content, words = charts.cube(three, corner_means(effects, three), new.unit)
-            self.cube.set_content(content, words)
-            self.cube.setToolTip(words.replace("; ", "\n"))
-
-    def _no_cube(self, why: str) -> None:
-        self.cube.set_content(Content(Axis(""), Axis(""), empty=why))
-        self.cube.setToolTip("")
+        self.cube.set_content(content, words)
+        self.cube.setToolTip(words.replace("; ", "\n"))
 
     _followed = ""
 
@@ -433,17 +406,12 @@ class ReadStep(Step):
         )
         if math.isfinite(at.low) and math.isfinite(at.high):
             text += f" With 95 % its mean lies from {digits(at.low)} to {digits(at.high)}{unit}"
-            trial = math.isfinite(at.new_low) and math.isfinite(at.new_high)
-            text += (
-                f", one new trial from {digits(at.new_low)} to {digits(at.new_high)}{unit}." if trial else "."
-            )
+            if math.isfinite(at.new_low) and math.isfinite(at.new_high):
+                text += f", one new trial from {digits(at.new_low)} to {digits(at.new_high)}{unit}"
+            text += "."
         self.predicted.setText(text)
 
     # ---- choosing
-
-    def _effect(self, term: str) -> Effect | None:
-        every = self.bench.snapshot.every
-        return next((e for e in every.effects if e.term == term), None) if every and term else None
 
     def _clicked(self, key: int, more: bool) -> None:
         """Mark the term; with Ctrl held, take it out of the model or put it back."""
@@ -465,9 +433,8 @@ class PinPanel(QWidget):
         self.region = choices({}, act=self._choose_region, name="Region")
         self.chart = Chart("Share of the region in every phase")
         self.table = FrameView("Phases with the region")
-        self.said = quiet(
-            "Choose a trace of the same program, then an effect: the phases in which its routine runs."
-        )
+        choose = "Choose a trace of the same program, then an effect: the phases in which its routine runs."
+        self.said = quiet(choose)
         lay_out(self, row(self.open, QLabel("Region"), self.region, None), self.said,
             (beside(self.table, self.chart, 60), 1), margins=0,
         )  # fmt: skip
@@ -558,7 +525,6 @@ def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[chart
 
 
 def _response(new: ExperimentSnapshot) -> str:
-    unit = new.unit
-    name = new.response
+    unit, name = new.unit, new.response
     # A name that ends in its unit says it already.
     return f"{name} [{unit}]" if unit and not name.endswith(f"_{unit}") else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from desktop.core.effects import Effects
-from desktop.core.units import count, digits
+from desktop.core.units import capital, count, digits
 from desktop.data.answer import SptAnswer
 from desktop.data.chart import Content
 from desktop.data.columns import shown_texts, table
@@ -60,7 +60,7 @@ def compose(
     notes = [
         f"Trial {s.label} gave {digits(s.value)}, expected {digits(s.expected)}." for s in analysis.suspects
     ]
-    notes += [f"{note[:1].upper()}{note[1:]}." for note in analysis.notes]
+    notes += [f"{capital(note)}." for note in analysis.notes]
     sections = [
         Section("The answer", tuple(blocks)),
         Section("Factors", (ranks,)),
@@ -74,7 +74,7 @@ def compose(
     story += [Slide("What every factor does", ranks)]
     story += [Slide(_FINDINGS[p.figure], p) for p in pictures[1:3]]
     if answer.next:
-        story.append(Slide("Next", Points((f"{answer.next[:1].upper()}{answer.next[1:]}.",))))
+        story.append(Slide("Next", Points((f"{capital(answer.next)}.",))))
     subtitle = f"{count(len(analysis.trials.y), 'trial')}, response {response}"
     facts = (
         {

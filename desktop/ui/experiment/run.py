@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
 
-from desktop.core.units import count, digits, left, quantity
+from desktop.core.units import capital, count, digits, left, quantity
 from desktop.data.columns import Column, TableRow, Value
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, command_list
@@ -143,7 +143,7 @@ class RunStep(Step):
         if planned and done == planned and new.running == "idle":
             parts.append("step 4 reads them, step 2 adds replicates or a fold")
         text = "; ".join(parts)
-        self.stands.setText(f"{text[:1].upper()}{text[1:]}.")
+        self.stands.setText(f"{capital(text)}.")
 
     def _show_trials(self, experiment: Experiment, trials: tuple[Trial, ...]) -> None:
         from desktop.data.jobs import planned

@@ -121,7 +121,7 @@ def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: i
 
 def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
     """What has to be known, and the rows that stand out."""
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in results.warnings(shown.fit, shown.selection)]
+    notes = [f"{capital(text)}." for text in results.warnings(shown.fit, shown.selection)]
     odd = results.standing_out(shown.fit, shown.selection)
     if odd:
         notes.append(f"Rows that stand out, by their lines in the table. {odd}. {capital(VERDICTS)}.")

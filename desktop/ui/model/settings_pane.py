@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QLineEdit, QSizePolicy, QWidget
 
 from desktop.core.factor_answers import THE_SEVEN, known_functions
+from desktop.core.units import capital
 from desktop.ui.pages import K, button, choices, lay_out, refill, row, same, set_up, titled
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -125,7 +126,7 @@ class SettingsPane(QWidget):
         text = self.own.text().strip()
         fault = self._bench.check_function(text) if text else "write a function of p first, such as p^0.75"
         if fault:
-            self.fault.setText(f"{fault[:1].upper()}{fault[1:]}.")
+            self.fault.setText(f"{capital(fault)}.")
             self.fault.show()
             return
         self.fault.hide()

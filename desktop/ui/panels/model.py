@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSizePolicy, QWidget
 
+from desktop.core.units import capital
 from desktop.ui.elided import Elided
 from desktop.ui.pages import choices, labelled, refill, same, set_up, stacked
 from desktop.ui.panels import PanelSpec
@@ -124,7 +125,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
         notes = [shown.problem] if shown.problem else []
         notes += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
-        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in notes))
+        self.note.setText(" ".join(f"{capital(text.rstrip('.'))}." for text in notes))
         self.note.setVisible(bool(notes))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
