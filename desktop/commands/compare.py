@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -231,28 +232,19 @@ def told(result: JSON) -> list[str]:
             f"{one['run']} less {result['reference']}, {_AREAS[result['axis']]}: {one['area']:+.4g} "
             f"{unit}{part}, of it {one['more']:.4g} more and {one['less']:.4g} less"
         )
-    return [wrapped for line in lines for wrapped in _wrapped(line)]
+    wrapped = ([line] if len(line) <= 100 else textwrap.wrap(line, 98, subsequent_indent="  ")
+               for line in lines)  # fmt: skip
+    return [one for some in wrapped for one in some]
 
 
 def _share(share: float) -> str:
     return "-" if share != share else f"{100 * share:.1f}%"
 
 
-def _wrapped(line: str) -> list[str]:
-    import textwrap
-
-    return [line] if len(line) <= 100 else textwrap.wrap(line, 98, subsequent_indent="  ")
-
-
 def main(options: argparse.Namespace) -> int:
     check_budget(options.model, options.n)
-    if (
-        options.against
-        or options.in_order
-        or options.markdown
-        or options.junit
-        or options.fail_over is not None
-    ):
+    gate = options.against or options.in_order or options.markdown or options.junit
+    if gate or options.fail_over is not None:
         from desktop.commands import compare_gate
 
         return compare_gate.main(options, settled)

@@ -39,11 +39,8 @@ def main(options: argparse.Namespace) -> int:
     from desktop.data.sources import expand
     from desktop.data.store import open_store
 
-    how = {
-        "format_id": options.format,
-        "force": options.force,
-        "time_unit": options.time_unit,
-        "scheduler": options.scheduler,
+    how = {"format_id": options.format} | {
+        key: getattr(options, key) for key in ("force", "time_unit", "scheduler")
     }
     if (options.start, options.end, options.ranks) != (None, None, None):
         return _import_part(options, how)
@@ -105,10 +102,8 @@ def _import_part(options: argparse.Namespace, how: JSON) -> int:
     if len(options.sources) > 1 or options.output is None or options.output.is_dir():
         raise ValueError("a part is made of one trace, and needs a file after -o")
     source = options.sources[0]
-    start, end = (
-        given if given is not None else limit
-        for given, limit in ((options.start, -math.inf), (options.end, math.inf))
-    )
+    start = -math.inf if options.start is None else options.start
+    end = math.inf if options.end is None else options.end
     with open_as_asked(source, **how) as store:
         named = options.ranks
         locations = None if named is None else of_ranks([at.rank for at in store.locations], named)

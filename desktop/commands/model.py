@@ -40,12 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kind("--joint", "work over speed, over all cells (default)")
     kind("--individual", "every code on every system by itself (default with one code or one system)")
     add("--reference NAME", "system or code whose parameters are 1")
-    add(
-        "--response",
-        "what is fitted; default: the one with the least AICc",
-        choices=("auto", "t", "t'", "log"),
-        default="auto",
-    )
+    fitted = "what is fitted; default: the one with the least AICc"
+    add("--response", fitted, choices=("auto", "t", "t'", "log"), default="auto")
     add("--repeats", choices=("points", "median", "minimum"), default="points")
     add("--positive", "let no parameter fall below zero")
     add("--all-pairs", "rank all pairs of the characteristic functions")
@@ -72,9 +68,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
     if options.codes:
         table = with_values(table, options.codes, "work", pairs(options.unit).get("work"))
     chosen = measurements(table, options.repeats)
-    functions = tuple(part.strip() for part in options.functions.split(",")) if options.functions else ()
-    if functions == ("auto",):
-        functions = ()
+    functions = tuple(part.strip() for part in (options.functions or "auto").split(","))
+    functions = () if functions == ("auto",) else functions
     single = min(len(set(chosen.data.code)), len(set(chosen.data.system))) < 2
     kind: Kind = "individual" if options.individual or (single and not options.joint) else "joint"
     reference = options.reference if kind == "joint" else None

@@ -102,18 +102,14 @@ def _print_sweep(
             }
         )
     elif options.csv:
-        print_csv(
-            ("n", "epsilon", "breaks_s"),
-            ((row["n"], row["epsilon"], " ".join(map(repr, row["breaks_s"]))) for row in rows),
-        )
+        cells = ((row["n"], row["epsilon"], " ".join(map(repr, row["breaks_s"]))) for row in rows)
+        print_csv(("n", "epsilon", "breaks_s"), cells)
     else:
         print(f"{'n':>4} {'epsilon':>14}  breakpoints (s)")
         for row in rows:
             mark = "*" if row["n"] == suggestion.n else " "
-            print(
-                f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  "
-                + " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
-            )
+            inner = " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
+            print(f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  {inner}")
         if suggestion.n > options.max_n:
             print(f"{suggestion.n} would be suggested, more than asked for: {suggestion.reason}")
         else:
@@ -141,9 +137,8 @@ def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
         from desktop.workbench.keeping import read_workspace
         from desktop.workbench.model import PhaseSettings
 
-        asked = PhaseSettings(
-            model.model, model.requested, seconds=options.phases.seconds, also=options.phases.also
-        )
+        of = options.phases
+        asked = PhaseSettings(model.model, model.requested, seconds=of.seconds, also=of.also)
         runs = [Phased("", curve, model, frozenset(region.name for region in run.store.regions))]
         for file in options.repeat:
             if is_project(file):
@@ -249,14 +244,9 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     if of.short != PROCESSORS.short:
         heads = (*heads[:7], "integral", *heads[8:])
     print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>{}}{:>12}{:>13}{:>11}  {}".format(*heads[:6], wide, *heads[6:]))
-    columns = [
-        column(values)
-        for values in (
-            [row.start_s for row in phases],
-            [row.end_s for row in phases],
-            [row.end_s - row.start_s for row in phases],
-        )
-    ]
+    starts, ends = [row.start_s for row in phases], [row.end_s for row in phases]
+    lengths = [row.end_s - row.start_s for row in phases]
+    columns = [column(values) for values in (starts, ends, lengths)]
 
     def share(value: float) -> str:
         return f"{100 * value:.1f}%" if math.isfinite(value) else "-"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
@@ -24,7 +23,7 @@ from desktop.commands.asked import (
     phases_asked,
     span_of,
 )
-from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress
+from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress, without_display
 from desktop.core import bases
 from desktop.core.labels import ACTIVITIES
 from desktop.core.plain import JSON
@@ -117,15 +116,14 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     if not options.output.absolute().parent.is_dir():
         raise FileError("there is no such folder", file=options.output.parent)
     place_of(options.output)
-    _prepare_qt()
-    project = is_project(options.file)
-    opening = Share(progress, 0, 0.3)
-    compare, choices, shown = None, ReportChoices(), 0
+    without_display()
+    project, opening = is_project(options.file), Share(progress, 0, 0.3)
     span = span_of(options, (-math.inf, math.inf))
     if project:
         subjects, compare, choices, shown = _of_project(options, span, opening)
     else:
-        subjects = [_of_trace(options, span, opening)]
+        subjects, compare = [_of_trace(options, span, opening)], None
+        choices, shown = ReportChoices(), 0
     base = presenting.contents(choices)
     chosen = kind == "pptx" and (figures is not None or tables is not None)
     style, theme = options.style or choices.style, options.theme or choices.theme
@@ -138,42 +136,26 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         appendix=base.appendix or chosen if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
+    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, own))
     words = command_line(
-        str(options.file),
-        None if project else subjects[0],
-        contents,
-        options.output.name,
-        options.title,
-        span,
-        look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, own)),
-        base,
-    )
+        str(options.file), None if project else subjects[0], contents, options.output.name, options.title,
+        span, looks, base,
+    )  # fmt: skip
     if options.live:
         if not subjects:
             raise ValueError("--live is the page of a run, and the project holds none")
         return _live(options, subjects[shown], words + " --live", progress)
-    report = None
+    report, part = None, Share(progress, 0.3, 0.7)
     if subjects:
-        report = compose(
-            subjects,
-            contents,
-            title=options.title,
-            command=words,
-            progress=Share(progress, 0.3, 0.7),
-            compare=compare,
-        )
+        about = {"title": options.title, "command": words}
+        report = compose(subjects, contents, progress=part, compare=compare, **about)
     if project and (report is None or "model" in contents.tables):
         report = _with_models(report, options, words, Share(progress, 0.7, 0.8))
     assert report is not None
     write(
-        report,
-        options.output,
-        style=cast("Style", style),
-        colours=options.colours,
-        dark=theme == "dark",
-        own=own,
-        progress=Share(progress, 0.8, 1),
-    )
+        report, options.output, style=cast("Style", style), colours=options.colours, dark=theme == "dark",
+        own=own, progress=Share(progress, 0.8, 1),
+    )  # fmt: skip
     facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
     drawn = [picked(one, "figure number finding") for one in report.pictures]
     stores = [subject.store for subject in subjects if subject.store is not None]
@@ -213,14 +195,6 @@ def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ..
     return tuple(asked)
 
 
-def _prepare_qt() -> None:
-    """Fonts need a QGuiApplication, but no display."""
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from desktop.ui.app import application
-
-    application()
-
-
 def _of_project(
     options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
 ) -> tuple[list[Subject], _Compare | None, ReportChoices, int]:
@@ -234,10 +208,8 @@ def _of_project(
     from desktop.workbench.model import ReportChoices
     from desktop.workbench.presenting import subject
 
-    asked = [options.n, options.model, options.lock, options.breaks, options.computing, options.classify]
-    asked += [options.curve, options.track, options.degrees, options.as_recorded, options.repaired]
-    asked += [options.seconds, options.also]
-    if any(asked):
+    words = "n model lock breaks computing classify curve track degrees as_recorded repaired seconds also"
+    if any(getattr(options, word) for word in words.split()):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
     runs = workspace.runs
@@ -305,10 +277,8 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
     phases = len(options.breaks) + 1
     if (options.breaks or options.degrees) and options.n is not None:
         raise ValueError("--break and --degrees say where and what all phases are, leave out -n")
-    if options.degrees is not None and len(options.degrees) != phases:
-        raise ValueError(
-            f"--degrees names {len(options.degrees)} phases, with the breakpoints given there are {phases}"
-        )
+    if options.degrees is not None and (named := len(options.degrees)) != phases:
+        raise ValueError(f"--degrees names {named} phases, with the breakpoints given there are {phases}")
     settings = phases_asked(options, PhaseSettings("mixed"))
     if max(options.degrees or (0,)) > settings.most:
         raise ValueError("--degrees above 2 are those of --also")

@@ -43,20 +43,11 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     with open_as_asked(options.trace) as store:
         curve, model = snapshot(
-            options.file if options.project else store,
-            options.output,
-            n=options.n,
-            model=options.model,
-            period=options.seconds,
-            also=options.also,
-            span=span_of(options, (-math.inf, math.inf)),
-            size=options.size,
-            curve=options.curve,
-            tracks=options.track,
-            theme=options.theme,
-        )
-        print(
-            f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"
-        )
+            options.file if options.project else store, options.output, options.n, options.model,
+            options.size, options.theme, span_of(options, (-math.inf, math.inf)), options.curve,
+            options.track, options.seconds, options.also,
+        )  # fmt: skip
+        size = f"{options.size[0]}x{options.size[1]}"
+        print(f"The window, {size}, is in {options.output}; the phases it shows:")
         print_phase_table(model, phase_table(curve, model), curve.quantity)
         return outcome(store)

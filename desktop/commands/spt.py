@@ -89,9 +89,8 @@ def run(options: argparse.Namespace) -> Said:
         return _stands(experiment)
     if options.job_script:
         jobs.write_script(experiment, options.job_script)
-        return {"script": str(options.job_script)}, [
-            f"the job array is in {options.job_script}; read it first"
-        ]
+        told = f"the job array is in {options.job_script}; read it first"
+        return {"script": str(options.job_script)}, [told]
     if options.collect:
         jobs.collect(experiment)
         return _stands(experiment)
@@ -113,21 +112,13 @@ def run(options: argparse.Namespace) -> Said:
                 from desktop.data.answer import delay_unit_of
 
                 unit = delay_unit_of(experiment)
-                result = {
-                    "delay_unit_s": unit,
-                    **picked(
-                        estimate, "run_s sigma_s trials_left=left left_s replicates_for_a_tenth=replicates"
-                    ),
-                }
-                return result, [
+                keys = "run_s sigma_s trials_left=left left_s replicates_for_a_tenth=replicates"
+                here = f"; one unit of delay takes {1e9 * unit:.3g} ns here"
+                return {"delay_unit_s": unit, **picked(estimate, keys)}, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
                     f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
                     f"{estimate.replicates} replicates show an effect of a tenth of the run"
-                    + (
-                        f"; one unit of delay takes {1e9 * unit:.3g} ns here"
-                        if experiment.program.build
-                        else ""
-                    )
+                    f"{here if experiment.program.build else ''}"
                 ]
             runner.run(progress)
         except Cancelled:
@@ -219,11 +210,8 @@ def _stands(experiment: Experiment) -> Said:
     answer = answer_of(experiment, effects, waiting=state.waiting)
     result["effects"] = spt_effects.analysed(effects, False) | {"response": response, "ranks": ranking}
     result["answer"] = spt_confirm.plain_answer(answer)
-    return result, [
-        answer.text,
-        *lines,
-        *spt_effects.told_effects(effects, False, response, experiment.factors),
-    ]
+    told = spt_effects.told_effects(effects, False, response, experiment.factors)
+    return result, [answer.text, *lines, *told]
 
 
 # --- design ---
@@ -232,12 +220,11 @@ def _stands(experiment: Experiment) -> Said:
 def design(options: argparse.Namespace) -> Said:
     """The design asked for: as one plain object, and as a person reads it."""
     from desktop.core import design as designs
+    from desktop.core.power import detectable
 
-    names = (
-        designs.names_for(int(options.factors))
-        if options.factors.strip().removeprefix("-").isdecimal()
-        else tuple(name.strip() for name in options.factors.split(","))
-    )
+    names = tuple(name.strip() for name in options.factors.split(","))
+    if options.factors.strip().removeprefix("-").isdecimal():
+        names = designs.names_for(int(options.factors))
     wanted = designs.resolution_of(options.resolution) if options.resolution else 3
     if options.replicates < 1:
         raise ValueError("at least one replicate has to be run")
@@ -254,12 +241,12 @@ def design(options: argparse.Namespace) -> Said:
         from desktop.data.runs import write_sheet
 
         write_sheet(options.output, design_made, sheet)
-    result = described(design_made)
-    result |= {
+    size = None if options.sigma is None else detectable(options.sigma, design_made.runs, options.replicates)
+    result = described(design_made) | {
         "replicates": options.replicates,
         "order": [int(t) + 1 for t in sheet.treatment],
         "seed": seed,
-        "detectable_effect": _detectable(options, design_made),
+        "detectable_effect": size if size == size else None,
         "power": _power_of(options, design_made),
     }
     return result, _told_design(design_made, result, options)
@@ -283,8 +270,8 @@ def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> D
     if options.generators:
         return designs.regular(names, options.runs, options.generators)
     runs = options.runs
-    if runs is None:
-        runs = designs.smallest_runs(len(names), wanted) if options.resolution else None
+    if runs is None and options.resolution:
+        runs = designs.smallest_runs(len(names), wanted)
     design = designs.regular(names, runs)
     if options.resolution and design.resolution and design.resolution < wanted:
         raise ValueError(
@@ -316,15 +303,6 @@ def described(design: Design) -> JSON:
         "unperturbed_run": design.unperturbed + 1 if design.unperturbed >= 0 else None,
         "note": design.note,
     }
-
-
-def _detectable(options: argparse.Namespace, design: Design) -> float | None:
-    from desktop.core.power import detectable
-
-    if options.sigma is None:
-        return None
-    size = detectable(options.sigma, design.runs, options.replicates)
-    return size if size == size else None
 
 
 def _power_of(options: argparse.Namespace, design: Design) -> JSON | None:

@@ -87,15 +87,13 @@ def versions(options: argparse.Namespace) -> Said:
     from desktop.workbench.comparing import normalised
 
     first, other = _one(options.table, options.response), _one(options.other, options.response)
-    terms = tuple(
-        sorted(normalised(first, other), key=lambda n: -max(abs(n.first), abs(n.second), key=_known))
-    )
+    terms = sorted(normalised(first, other), key=lambda n: -max(abs(n.first), abs(n.second), key=_known))
     rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in terms]
     lines = [
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
         f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
         "effects in percent of the unperturbed run of each",
-        *table_lines(*effect_rows.versions("first", "second", terms)),
+        *table_lines(*effect_rows.versions("first", "second", tuple(terms))),
     ]
     return {"first": first.name, "second": other.name, "effects": rows}, lines
 
@@ -235,9 +233,8 @@ def scaling(options: argparse.Namespace) -> Said:
     if options.small or options.large:
         return _two_tables(options)
     if not (options.runs and options.factor and options.scale):
-        raise ValueError(
-            "name RUNS.csv with --factor and --scale, or --small, --small-p, --large and --large-p"
-        )
+        words = "name RUNS.csv with --factor and --scale, or --small, --small-p, --large and --large-p"
+        raise ValueError(words)
     return _one_factor(options)
 
 
@@ -249,12 +246,8 @@ def _two_tables(options: argparse.Namespace) -> Said:
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
     if not options.large_p > options.small_p:
         raise ValueError(f"--large-p has to be above --small-p, got {options.large_p:g}")
-    rows = two_scales(
-        [
-            _mains_at(options.small, options.small_p, options),
-            _mains_at(options.large, options.large_p, options),
-        ]
-    )
+    sides = (options.small, options.small_p), (options.large, options.large_p)
+    rows = two_scales([_mains_at(path, p, options) for path, p in sides])
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,
@@ -298,17 +291,10 @@ def _one_factor(options: argparse.Namespace) -> Said:
         options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
     )
     test = scale_test_of(analyse(table.data, blocks=False), options.factor, options.scale, options.se)
-    result = {
-        "factor": options.factor,
-        "scale": options.scale,
-        "response": table.response,
-        "convention": "half_effect",
-        **picked(
-            test,
-            "mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
-            "d_se=excess_se limit verdict reason",
-        ),
-    }
+    keys = ("mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
+            "d_se=excess_se limit verdict reason")  # fmt: skip
+    of = {"factor": options.factor, "scale": options.scale, "response": table.response}
+    result = of | {"convention": "half_effect", **picked(test, keys)}
     lines = [
         f"{options.factor} and {options.scale}, response {table.response}, half effects (se {test.se:.4g}): "
         f"mean {test.mu:.5g}, {options.factor} {test.factor:.5g}, {options.scale} {test.scale:.5g}, "

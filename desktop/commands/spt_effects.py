@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from desktop.core.array_search import ArraySearch
     from desktop.core.effects import Effects
-    from desktop.data.experiment import Experiment, Factor
+    from desktop.data.experiment import Factor
 
 ERRORS = ("replicates", "interactions", "lenth")
 TABLES = ("runs", "array", "delays")
@@ -55,10 +55,11 @@ def effects(options: argparse.Namespace) -> Said:
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, condensed, missing
     from desktop.data.answer import answer_of, answer_of_table
+    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
     from desktop.data.runs import kind_of, read_runs
 
     if options.runs.is_dir():
-        options.runs /= "trials.csv"  # of an experiment
+        options.runs /= JOURNAL
     kind = options.table or kind_of(options.runs)
     if kind == "array":
         return _ranking(options)
@@ -74,18 +75,14 @@ def effects(options: argparse.Namespace) -> Said:
     if options.terms:
         terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
     analysis = analyse(
-        condensed(table.data, options.inner),
-        error=options.error,
-        terms=terms,
-        threshold=options.threshold,
-        blocks=not options.no_blocks,
-        planned=options.planned,
-        transform=_power(options.transform),
+        condensed(table.data, options.inner), error=options.error, terms=terms, threshold=options.threshold,
+        blocks=not options.no_blocks, planned=options.planned, transform=_power(options.transform),
         covariate=options.covariate,
-    )
+    )  # fmt: skip
     result = analysed(analysis, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
-    described_as = _description_of(options.runs)
+    journal = options.runs.name == JOURNAL and (options.runs.parent / DESCRIPTION).is_file()
+    described_as = read_experiment(options.runs.parent) if journal else None
     factors = described_as.factors if described_as is not None else tuple(table.settings.values())
     result["ranks"] = ranks(analysis, options.half, factors)
     if described_as is not None and table.response in [r.name for r in described_as.responses]:
@@ -98,15 +95,6 @@ def effects(options: argparse.Namespace) -> Said:
     result["notes"] += more
     lines = told_effects(analysis, options.half, table.response, factors)
     return result, [answer.text, *lines, *(f"note: {note}" for note in more)]
-
-
-def _description_of(runs: Path) -> Experiment | None:
-    """The experiment of which this is the journal."""
-    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
-
-    if runs.name == JOURNAL and (runs.parent / DESCRIPTION).is_file():
-        return read_experiment(runs.parent)
-    return None
 
 
 def _power(text: str) -> float:
@@ -180,9 +168,8 @@ def told_ranking(search: ArraySearch, response: str, refused: str = "") -> list[
 def rows(result: JSON) -> list[JSON]:
     """What ``--csv`` prints: effects, settings of an array, or effects at every size of the delay."""
     if result.get("table") == "array":
-        return [
-            {k: v for k, v in (row | row["levels"]).items() if k != "levels"} for row in result["ranking"]
-        ]
+        flat = (row | row["levels"] for row in result["ranking"])
+        return [{k: v for k, v in row.items() if k != "levels"} for row in flat]
     if result.get("table") == "delays":
         many = ("values", "se", "per_unit", "per_unit_se")
         return [
@@ -264,8 +251,8 @@ def analysed(analysis: Effects, half: bool) -> JSON:
         },
         "lenth": lenth
         and {
-            name: value if name == "df" else scale * value
-            for name, value in picked(
+            key: one if key == "df" else scale * one
+            for key, one in picked(
                 lenth, "s0 pse df me sme simulated_me=margin simulated_sme=simultaneous"
             ).items()
         },

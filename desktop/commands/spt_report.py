@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_own, own_file
-from desktop.commands.terminal import Part, Said, terminal_progress
+from desktop.commands.terminal import Part, Said, terminal_progress, without_display
 
 if TYPE_CHECKING:
     from desktop.core.effects import Effects
@@ -43,18 +42,15 @@ def report(options: argparse.Namespace) -> Said:
 
     own = own_file(options, kind_of(options.output))
     experiment, effects, answer, response, unit = _read(options)
-    _prepare_qt()
+    without_display()
     title = options.title or (experiment.title if experiment is not None else options.table.stem)
     factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
     written = compose(title, effects, answer, response, unit, factors, experiment)
     with terminal_progress() as progress:
         write(written, options.output, own=own, progress=progress)
-    result = {
-        "output": str(options.output),
-        "title": written.title,
-        "figures": [p.figure for p in written.pictures],
-    }
-    return result | {"answer": answer.text}, [answer.text, f"the report is in {options.output}"]
+    drawn = [p.figure for p in written.pictures]
+    result = {"output": str(options.output), "title": written.title, "figures": drawn, "answer": answer.text}
+    return result, [answer.text, f"the report is in {options.output}"]
 
 
 def figures(options: argparse.Namespace) -> Said:
@@ -68,7 +64,7 @@ def figures(options: argparse.Namespace) -> Said:
     if unknown is not None:
         raise ValueError(f"there is no chart {unknown!r}, choose of {', '.join(CHARTS)}")
     _, effects, _, response, unit = _read(options)
-    _prepare_qt()
+    without_display()
     options.output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
     for name, content in drawings(effects, response, unit, wanted).items():
@@ -94,11 +90,3 @@ def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptA
     table = read_runs(options.table, response=options.response)
     effects, name = analyse(table.data), table.response.split(" ")[0]
     return None, effects, answer_of_table(effects, table), name, unit_of(name)
-
-
-def _prepare_qt() -> None:
-    """Fonts need a QGuiApplication, but no display."""
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from desktop.ui.app import application
-
-    application()

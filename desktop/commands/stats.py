@@ -54,27 +54,18 @@ def main(options: argparse.Namespace) -> int:
             stats_of_ranges = statistics.ranges(ranges, use, progress, replay=True)
             metrics = metrics_in(store, use, options.metric, ranges, progress)
         if options.json:
-            before = [None, None, *stats_of_ranges[1:-1]]
+            whole, before = stats_of_ranges[0], [None, None, *stats_of_ranges[1:-1]]
+            each = zip(names, levels, stats_of_ranges, before, metrics, strict=False)
             plain_ranges = [
-                {
-                    "name": name,
-                    "level": level,
-                    **explained(store, statistics, use, stats_of_ranges[0], stats, former),
-                }
+                {"name": name, "level": level, **explained(store, statistics, use, whole, stats, former)}
                 | ({"metrics": of} if of else {})
-                for name, level, stats, former, of in zip(
-                    names, levels, stats_of_ranges, before, metrics, strict=False
-                )
+                for name, level, stats, former, of in each
             ]
-            model_id = options.phases.model if by_phase else None
-            how = {
-                "model": model_id,
-                "n": len(stats_of_ranges) - 1,
-                "breaks_s": breaks,
-                "in_doubt_s": in_doubt(store),
-            }
-            what = {"curve": options.curve, "unit": curve.quantity.unit}
-            print_json({"source": store.source.name, **how, "ranges": plain_ranges, **what})
+            print_json({
+                "source": store.source.name, "model": options.phases.model if by_phase else None,
+                "n": len(stats_of_ranges) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store),
+                "ranges": plain_ranges, "curve": options.curve, "unit": curve.quantity.unit,
+            })  # fmt: skip
         elif options.csv:
             rows = [
                 {"name": name, "level": level, **single(stats)}
@@ -105,18 +96,13 @@ def _print_stats(
     begins, lengths = column([one.start_s for one in ranges]), column([one.duration_s for one in ranges])
     for name, stats, begin, long in zip(names, ranges, begins, lengths, strict=True):
         parts = (
-            stats.parallel_efficiency,
-            stats.load_balance,
-            stats.communication_efficiency,
-            stats.serialisation_efficiency,
-            stats.transfer_efficiency,
-        )
+            stats.parallel_efficiency, stats.load_balance, stats.communication_efficiency,
+            stats.serialisation_efficiency, stats.transfer_efficiency,
+        )  # fmt: skip
         percents = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
         count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
-        print(
-            f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}"
-            f"{percents[0]:>9}{percents[1]:>9}{percents[2]:>9}{percents[3]:>9}{percents[4]:>10}{count:>10}"
-        )
+        efficiencies = "{:>9}{:>9}{:>9}{:>9}{:>10}".format(*percents)
+        print(f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}{efficiencies}{count:>10}")
     for name, stats, measured in zip(names, ranges, metrics, strict=True):
         print(f"\n{name}")
         for one in measured:

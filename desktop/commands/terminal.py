@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,6 +29,14 @@ Part: TypeAlias = Callable[[str, Callable[[argparse.Namespace], Said], str], Cal
 DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
 
 
+def without_display() -> None:
+    """What is drawn needs fonts, and so a QGuiApplication, but no display."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from desktop.ui.app import application
+
+    application()
+
+
 @contextlib.contextmanager
 def terminal_progress() -> Iterator[TerminalProgress]:
     progress = TerminalProgress()
@@ -47,10 +56,7 @@ def written() -> str:
 def told_error(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return f"stopped, {str(error) or written() or 'nothing was written'}"
-    text = sentence(error)
-    if text:
-        return text
-    return (
+    return sentence(error) or (
         f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
         "repeat with --debug and report what it prints"
     )
@@ -58,12 +64,10 @@ def told_error(error: BaseException) -> str:
 
 def outcome(store: TraceStore) -> int:
     """0 or 3, saying on standard error what was lost."""
-    for finding in store.report:
-        if finding.severity in ("loss", "error"):
-            where = f" ({finding.where})" if finding.where else ""
-            print(
-                f"phasewright: {store.source.name}: {finding.count} x {finding.text}{where}", file=sys.stderr
-            )
+    for one in store.report:
+        if one.severity in ("loss", "error"):
+            where = f" ({one.where})" if one.where else ""
+            print(f"phasewright: {store.source.name}: {one.count} x {one.text}{where}", file=sys.stderr)
     return LOSSY if store.report.lossy else DONE
 
 

@@ -93,16 +93,11 @@ def _changes(options: argparse.Namespace) -> Changes:
     from desktop.core.changes import Changes
     from desktop.core.machine import Machine
 
-    network = None
-    if options.ideal or any(
-        value is not None for value in (options.latency, options.bandwidth, options.eager, options.buses)
-    ):
-        network = Machine(
-            options.latency or 0.0,
-            math.inf if options.bandwidth is None else options.bandwidth,
-            math.inf if options.eager is None else options.eager,
-            options.buses or 0,
-        )
+    network, unlimited = None, math.inf
+    said = options.latency, options.bandwidth, options.eager, options.buses
+    if options.ideal or said != (None, None, None, None):
+        bandwidth, eager = (unlimited if value is None else value for value in said[1:3])
+        network = Machine(options.latency or 0.0, bandwidth, eager, options.buses or 0)
     return Changes(
         network=network,
         regions=tuple(_named(options.region, "REGION=X")),
