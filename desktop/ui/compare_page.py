@@ -71,30 +71,29 @@ class ComparePage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
-        self.view = RunsView()
-        self.view.pictureRequested.connect(self.copy_picture)
-        self.view.pairDropped.connect(self._pair)
-        self.view.rowSelected.connect(self._select_row)
-        self.view.selectionChanged.connect(lambda _: self._show_selection())
-        self.table = CellsTable()
-        self.table.pairChosen.connect(self._pair)
-        self.table.rowSelected.connect(self.view.set_row)
+        self.view = set_up(
+            RunsView(), pictureRequested=self.copy_picture, pairDropped=self._pair,
+            rowSelected=self._select_row, selectionChanged=lambda _: self._show_selection(),
+        )  # fmt: skip
+        self.table = set_up(CellsTable(), pairChosen=self._pair, rowSelected=self.view.set_row)
         self.split = divided(
             Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down", sizes=[620, 380]
         )
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._start_page())
-        self._pages.addWidget(self.split)
         self.phases = PhasesView()
         self.phases.back.clicked.connect(lambda: self.show_over_p(False))
         self.phases.systems.clicked.connect(self.choose_systems)
-        self._pages.addWidget(self.phases)
+        self._needs = quiet(objectName="needs")
+        self.open = button("Add a trace to the project…", self.add_run, name="open")
+        self._pages = QStackedWidget()
+        for page in (first_page("Compare runs", self._needs, way=self.open), self.split, self.phases):
+            self._pages.addWidget(page)
         self.setCentralWidget(self._pages)
 
     def _make_controls(self) -> None:
-        self.runs = set_up(QToolButton(), objectName="runs", text="Runs")
-        self.runs.setToolTip(f"Which runs are compared, {MOST} at most")
-        self.runs.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.runs = set_up(
+            QToolButton(), objectName="runs", text="Runs", toolTip=f"Which runs are compared, {MOST} at most",
+            popupMode=QToolButton.ToolButtonPopupMode.InstantPopup,
+        )  # fmt: skip
         self._runs_menu = set_up(QMenu(self.runs), aboutToShow=self._fill_runs)
         self.runs.setMenu(self._runs_menu)
         self.reference = choices(
@@ -120,11 +119,9 @@ class ComparePage(Page):
         bar.addWidget(self.runs)
         bar.addWidget(labelled("&Reference", self.reference, margins=(6, 0, 6, 0)))
         bar.addWidget(labelled("A&xis", self.axis, margins=(6, 0, 6, 0)))
-        for name, text in (
-            ("side_by_side", "Side by side"),
-            ("share", "% of all processors"),
-            ("relative", "Relative difference"),
-        ):
+        for name, text in {
+            "side_by_side": "Side by side", "share": "% of all processors", "relative": "Relative difference",
+        }.items():  # fmt: skip
             toggle = self._toggles[name] = set_up(QCheckBox(text), objectName=name)
             toggle.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
             bar.addWidget(toggle)
@@ -134,11 +131,6 @@ class ComparePage(Page):
         for one in (self._again, self.over_p_button, self.to_model_button):
             bar.addWidget(one)
         self.addToolBar(bar)
-
-    def _start_page(self) -> QWidget:
-        self._needs = quiet(objectName="needs")
-        self.open = button("Add a trace to the project…", self.add_run, name="open")
-        return first_page("Compare runs", self._needs, way=self.open)
 
     @guarded
     def showEvent(self, event: QShowEvent) -> None:
@@ -181,14 +173,12 @@ class ComparePage(Page):
         if new.problem != old.problem:
             self.tell_problem(new.problem, lambda: self.bench.complain(""))
         if new.outdated != old.outdated:
-            waiting = (
+            waiting = new.outdated and (
                 "Matches set by hand wait for as many phases as they were set for; until then the "
                 "phases are matched anew."
             )
-            self.tell(
-                "outdated", "notice", waiting if new.outdated else "",
-                action="Match again", act=self.bench.match_again,
-            )  # fmt: skip
+            again = self.bench.match_again
+            self.tell("outdated", "notice", waiting or "", action="Match again", act=again)
         self._refresh_actions()
 
     def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
@@ -232,32 +222,27 @@ class ComparePage(Page):
         if alignment is None or placement is None or span is None:
             self._selected.setText("")
             return
-        unit = "of all" if placement.share else "processors"
+        unit, factor, percent = ("of all", 100.0, " %") if placement.share else ("processors", 1.0, "")
         length = (span[1] - span[0]) or 1.0
-        means = [total / length for total in sums(placement.curves, span)]
-        factor = 100.0 if placement.share else 1.0
-        mean_texts = [
-            f"{run.name} {digits(mean * factor)}{' %' if placement.share else ''}"
-            for run, mean in zip(alignment.runs, means, strict=True)
-        ]
-        self._selected.setText("Selected, {} on average: {}".format(unit, ", ".join(mean_texts)))
+        means = ", ".join(
+            f"{run.name} {digits(total / length * factor)}{percent}"
+            for run, total in zip(alignment.runs, sums(placement.curves, span), strict=True)
+        )
+        self._selected.setText(f"Selected, {unit} on average: {means}")
 
     def _fill_runs(self) -> None:
         self._runs_menu.clear()
         for entry in self.shown.entries:
-            action = self._runs_menu.addAction(entry.name, partial(self._toggle_run, entry.key))
-            action.setCheckable(True)
-            action.setChecked(entry.shown)
+            action = self._runs_menu.addAction(entry.name, partial(self._toggle_run, entry.key, entry.shown))
+            set_up(action, checkable=True, checked=entry.shown)
         self._runs_menu.addSeparator()
         self._runs_menu.addAction(self.actions_by_id["add_run"])
 
-    def _toggle_run(self, key: str) -> None:
-        (entry,) = (entry for entry in self.shown.entries if entry.key == key)
-        compared = sum(other.shown for other in self.shown.entries)
-        if not entry.shown and compared == MOST:
+    def _toggle_run(self, key: str, shown: bool) -> None:
+        if not shown and sum(other.shown for other in self.shown.entries) == MOST:
             self.bench.complain(f"{MOST} runs at most are compared at once, leave another one out first")
         else:
-            self.bench.show_run(key, not entry.shown)
+            self.bench.show_run(key, not shown)
 
     def show_anew(self) -> None:
         self._show_answer(self.shown)
@@ -337,11 +322,8 @@ class ComparePage(Page):
         """The comparison in a file, of a size in mm."""
         from desktop.core.contrast import Contrast
 
-        alignment, placement, main = (
-            self.shown.alignment,
-            self.shown.placement,
-            self._owner.workbench.snapshot,
-        )
+        alignment, placement = self.shown.alignment, self.shown.placement
+        main = self._owner.workbench.snapshot
         if alignment is None or placement is None:
             return
         if main.fit is None:

@@ -66,10 +66,8 @@ class ExperimentPage(Page):
         self._stack.addWidget(scrolled(self._start_page()))
         self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
         self._stack.addWidget(self.steps)
-        self.program_page = ProgramStep(self.bench)
-        self.design_page = DesignStep(self.bench)
-        self.run_page = RunStep(self.bench)
-        self.read_page = ReadStep(self.bench)
+        self.program_page, self.design_page = ProgramStep(self.bench), DesignStep(self.bench)
+        self.run_page, self.read_page = RunStep(self.bench), ReadStep(self.bench)
         self.compare_page = CompareStep(self.bench)
         self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
@@ -87,31 +85,17 @@ class ExperimentPage(Page):
             "before you have read the commands and agreed to them."
         )
         return first_page(
-            "Experiments with artificial delays",
-            text,
-            (
-                "New experiment…",
-                "A program of your own: it is copied, and the copy gets the delays",
-                self.choose_new,
-            ),
+            "Experiments with artificial delays", text,
+            ("New experiment…", "A program of your own: it is copied, and the copy gets the delays",
+             self.choose_new),
             ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
-            (
-                "Open table of runs…",
-                "Trials that were run elsewhere: levels and responses, CSV or TSV",
-                self.choose_runs,
-            ),
-            (
-                "Paste table of runs…",
-                "The same from the clipboard; it is kept in a file that you name",
-                self.choose_paste,
-            ),
-            (
-                "Copy the bundled example…",
-                "A parallel quicksort in C with six places, for a folder that "
-                "you choose; it takes about 20 seconds to build and run",
-                self.choose_example,
-            ),
-        )
+            ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
+             self.choose_runs),
+            ("Paste table of runs…", "The same from the clipboard; it is kept in a file that you name",
+             self.choose_paste),
+            ("Copy the bundled example…", "A parallel quicksort in C with six places, for a folder that "
+             "you choose; it takes about 20 seconds to build and run", self.choose_example),
+        )  # fmt: skip
 
     # ---- showing
 
@@ -120,7 +104,7 @@ class ExperimentPage(Page):
         experiment, imported = new.project.experiment, new.project.imported
         there = experiment is not None or imported is not None
         opened = there and (old.project.experiment is None and old.project.imported is None)
-        self._stack.setCurrentIndex(1 if there else 0)
+        self._stack.setCurrentIndex(int(there))
         for page in self.pages:
             page.show_snapshot(old, new)
         if new.name != old.name or opened:
@@ -298,9 +282,8 @@ class ExperimentPage(Page):
     @property
     def unsaved(self) -> str:
         """A description that is not written."""
-        if self.shown.saved or self.shown.project.experiment is None:
-            return ""
-        return f"the description of {self.shown.name}"
+        written = self.shown.saved or self.shown.project.experiment is None
+        return "" if written else f"the description of {self.shown.name}"
 
     def save_work(self) -> bool:
         return self.bench.save()

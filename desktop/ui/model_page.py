@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QInputDialog, QLabel, QScrollArea, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLabel, QScrollArea, QStackedWidget, QWidget
 
 from desktop import resources
 from desktop.core.units import count
@@ -22,7 +22,7 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import button, divided, first_page, quiet, row, scrolled, set_up, stacked
+from desktop.ui.pages import ask_text, button, divided, first_page, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
@@ -43,9 +43,11 @@ class _FitSummary(QScrollArea):
     def __init__(self, label: QLabel) -> None:
         super().__init__()
         self._label = label
-        set_up(self, widget=label, widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName("Summary of the fit")
+        set_up(
+            self, widget=label, widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame,
+            horizontalScrollBarPolicy=Qt.ScrollBarPolicy.ScrollBarAlwaysOff,
+            accessibleName="Summary of the fit",
+        )  # fmt: skip
 
     def fit(self) -> None:
         wanted = self._label.heightForWidth(max(self.viewport().width(), 1))
@@ -77,6 +79,7 @@ class ModelPage(Page):
         self.setWindowTitle(_TITLE)
         self._make_centre()
         self._make_actions()
+        self.measured.addActions([self.actions_by_id[name] for name in ("exclude", "include")])
         self.reset_layout()
         self.bench.subscribe(self._show_snapshot)
         self._begin()
@@ -113,27 +116,17 @@ class ModelPage(Page):
             "It needs a table with one run in every row: a code, a system, the number of processors p, and "
             "the time. Operations of the codes and peak rates of the systems may be in it or be added."
         )
+        example = ("NPB class A, 4 codes on 4 systems: constructed values that "
+                   "reproduce the tables of UTK-CS-97-354, no measurements")  # fmt: skip
+        table = "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here"
         return first_page(
             "Factor model",
             text,
-            (
-                "Open a table…",
-                "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
-                self.choose_table,
-            ),
+            ("Open a table…", table, self.choose_table),
             ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
             ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            (
-                "Open the bundled example",
-                "NPB class A, 4 codes on 4 systems: constructed values that "
-                "reproduce the tables of UTK-CS-97-354, no measurements",
-                self.open_example,
-            ),
+            ("Open the bundled example", example, self.open_example),
         )
-
-    def _make_actions(self) -> None:
-        super()._make_actions()
-        self.measured.addActions([self.actions_by_id[name] for name in ("exclude", "include")])
 
     # ---- showing
 
@@ -175,10 +168,8 @@ class ModelPage(Page):
         if table is None:
             return
         out = sum(bool(row.reason) for row in table.rows)
-        parts = [count(len(table.rows), "row")]
-        parts += [f"{out} left out"] if out else []
-        parts += [f"{len(lines)} selected"] if lines else []
-        self._count.setText(", ".join(parts))
+        left_out, chosen = f", {out} left out" if out else "", f", {len(lines)} selected" if lines else ""
+        self._count.setText(f"{count(len(table.rows), 'row')}{left_out}{chosen}")
         self._exclude.setEnabled(bool(lines))
         self._include.setEnabled(any(row.reason for row in table.rows if row.line in lines))
 
@@ -284,19 +275,17 @@ class ModelPage(Page):
     def _ask_columns(self, new: ModelSnapshot) -> None:
         unassigned = new.unassigned
         assert unassigned is not None
-        dialog = AssignColumns(unassigned, self)
-        dialog.assigned.connect(partial(self.bench.open, unassigned.source))
-        dialog.rejected.connect(self.bench.dismiss_columns)
-        dialog.open()
+        set_up(
+            AssignColumns(unassigned, self), assigned=partial(self.bench.open, unassigned.source),
+            rejected=self.bench.dismiss_columns,
+        ).open()  # fmt: skip
 
     def ask_runs(self) -> None:
         table = self.bench.snapshot.project.table
         rows = () if table is None else table.rows
-        codes, systems = (tuple(dict.fromkeys(names)) for names in
-                          ((row.code for row in rows), (row.system for row in rows)))  # fmt: skip
+        codes, systems = ([*dict.fromkeys(getattr(row, of) for row in rows)] for of in ("code", "system"))
         dialog = AddRuns(codes, systems, self.settings.folder, self)
-        dialog.chosen.connect(self.bench.add_runs)
-        dialog.open()
+        set_up(dialog, chosen=self.bench.add_runs).open()
 
     # ---- rows
 
@@ -305,13 +294,10 @@ class ModelPage(Page):
         lines = sorted(self.bench.snapshot.view.lines)
         if not lines:
             return
-        dialog = set_up(
-            QInputDialog(self), objectName="reason", attribute=Qt.WidgetAttribute.WA_DeleteOnClose,
-            windowTitle=f"Exclude {count(len(lines), 'row')}",
-            labelText="Why? The reason is kept in the table.", textValue="outlier",
-            textValueSelected=lambda reason: self.bench.exclude(lines, reason),
+        ask_text(
+            self, f"Exclude {count(len(lines), 'row')}", "Why? The reason is kept in the table.", "outlier",
+            lambda reason: self.bench.exclude(lines, reason), name="reason",
         )  # fmt: skip
-        dialog.open()
 
     def take_back(self) -> None:
         self.bench.include(sorted(self.bench.snapshot.view.lines))

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QGroupBox,
     QHBoxLayout,
     QHeaderView,
+    QInputDialog,
     QLabel,
     QLayout,
     QLineEdit,
@@ -304,6 +305,16 @@ def asked_paths(parent: QWidget, title: str, start: str | Path = "", files: str 
     """Ask for files to open; [] where the user changes their mind."""
     names, _ = QFileDialog.getOpenFileNames(parent, title, str(start), files)
     return [Path(name) for name in names]
+
+
+def ask_text(
+    parent: QWidget, title: str, label: str, text: str, act: Callable[[str], object], name: str = ""
+) -> None:
+    """Ask for a line of text, for `act`."""
+    set_up(
+        QInputDialog(parent), objectName=name, attribute=Qt.WidgetAttribute.WA_DeleteOnClose,
+        windowTitle=title, labelText=label, textValue=text, textValueSelected=act,
+    ).open()  # fmt: skip
 
 
 def warn(parent: QWidget, text: str) -> None:

@@ -75,20 +75,14 @@ class ProjectDesk(QObject):
 
     def _attach(self, side: EffectsSide | ModelSide, panel: SidePanel[Any, Any]) -> None:
         panel.attach(side)
-        panel.openAsked.connect(partial(self.open_held, side.KIND))
-        panel.findAsked.connect(partial(self.find_held, side.KIND))
-        panel.addAsked.connect(self.add_files)
+        look, find = partial(self.open_held, side.KIND), partial(self.find_held, side.KIND)
+        set_up(panel, openAsked=look, findAsked=find, addAsked=self.add_files)
 
     def _attach_contents(self, panel: ProjectPanel) -> None:
-        self._panel = panel
-        for signal, act in (
-            (panel.openAsked, self.open_held),
-            (panel.removeAsked, self.projects.remove),
-            (panel.placeAsked, self.find_held),
-            (panel.traceAsked, self.add_run),
-            (panel.fileAsked, self.add_files),
-        ):
-            signal.connect(act)
+        self._panel = set_up(
+            panel, openAsked=self.open_held, removeAsked=self.projects.remove, placeAsked=self.find_held,
+            traceAsked=self.add_run, fileAsked=self.add_files,
+        )  # fmt: skip
         panel.show_contents(held(self.projects.workspace, self.projects.current))
 
     # ---- files
@@ -176,14 +170,12 @@ class ProjectDesk(QObject):
         if self._bench.snapshot.run is None:
             return None
         plot, timeline = self._window.curve_view, self._window.timeline
+        rows = timeline.view.rows
+        order = "" if rows is None or rows.order == "hand" else rows.order
         return replace(
-            self._bench.snapshot.project.view, span=plot.visible_range(), order=self._order(),
+            self._bench.snapshot.project.view, span=plot.visible_range(), order=order,
             messages=timeline.message_filter, levels=plot.levels, critical_path=timeline.view.path_shown,
         )  # fmt: skip
-
-    def _order(self) -> str:
-        rows = self._window.timeline.view.rows
-        return "" if rows is None or rows.order == "hand" else rows.order
 
     def _show_project(self) -> None:
         """What it holds, and in the title whether it has to be saved."""
@@ -216,11 +208,8 @@ class ProjectDesk(QObject):
         self._window.tell("notice", "notice", sentence)
 
     def _locate(self, trace: TraceId) -> Path | None:
-        return asked_path(
-            self._window,
-            f"Where is {trace.path.name}? It is not in {trace.path.parent}",
-            self.projects.path.parent if self.projects.path is not None else "",
-        )
+        title = f"Where is {trace.path.name}? It is not in {trace.path.parent}"
+        return asked_path(self._window, title, self.projects.path.parent if self.projects.path else "")
 
     # ---- runs and parts
 
@@ -257,14 +246,12 @@ class ProjectDesk(QObject):
 
     def ask_of_several(self, paths: list[Path], apart: Callable[[], None]) -> None:
         """Whether several traces are runs of this project, or `apart`."""
-        box = QMessageBox(
-            QMessageBox.Icon.Question, "Phasewright", f"Open {len(paths)} traces together?",
-            parent=self._window,
+        text = f"Open {len(paths)} traces together?"
+        box = set_up(
+            QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, parent=self._window),
+            objectName="several_question", informativeText="Runs of one project are kept together and can "
+            "be compared: Analyse > Compare runs.",
         )  # fmt: skip
-        box.setObjectName("several_question")
-        box.setInformativeText(
-            "Runs of one project are kept together and can be compared: Analyse > Compare runs."
-        )
         together = box.addButton("In one project", QMessageBox.ButtonRole.AcceptRole)
         windows = box.addButton("In separate windows", QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
@@ -295,12 +282,13 @@ class ProjectDesk(QObject):
 
     def open_held(self, kind: Kind, index: int) -> None:
         """Show a trace of the project here, or lend an experiment or table to a page of its own."""
+        frame = self._window.frame
         if kind == "runs":
             self.projects.show_run(index)
         elif kind == "experiments":
-            self._window.frame.open_experiment(cast(ExperimentBench, self.projects.bench(kind, index)))
+            frame.open_experiment(cast(ExperimentBench, self.projects.bench(kind, index)))
         else:
-            self._window.frame.open_model(cast(ModelBench, self.projects.bench(kind, index)))
+            frame.open_model(cast(ModelBench, self.projects.bench(kind, index)))
 
     def bench_of(self, path: Path) -> WorkedOn | None:
         """Where the experiment or table of the project that is at a path is worked on."""
@@ -337,9 +325,7 @@ class ProjectDesk(QObject):
         runs, current = self.projects.workspace.runs, self.projects.current
         for k, run in enumerate(runs):
             action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.projects.show_run, k))
-            action.setStatusTip(str(run.trace.path))
-            action.setCheckable(True)
-            action.setChecked(k == current)
+            set_up(action, statusTip=str(run.trace.path), checkable=True, checked=k == current)
             action.setEnabled(k != current)
         kinds: dict[Kind, str] = {"experiments": "Experiments", "tables": "Tables of run times"}
         for kind, title in kinds.items():
@@ -355,48 +341,45 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu("Take out of the project")
             for k, run in enumerate(runs):
-                out.addAction(
-                    run.trace.title.replace("&", "&&"), partial(self.projects.remove, "runs", k)
-                ).setEnabled(k != current)
+                remove = partial(self.projects.remove, "runs", k)
+                out.addAction(run.trace.title.replace("&", "&&"), remove).setEnabled(k != current)
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs; asks for each file outside of its folder."""
         suggested = self._suggested(".phasewright.zip")
-        path = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
-        if path is not None:
-            self.projects.find_outside(partial(self._ask_for_files, path))
-
-    def _ask_for_files(self, target: Path, outside: tuple[Outside, ...]) -> None:
-        def done(path: Path) -> None:
-            self._window.say(f"The bundle is in {path}", 8000)
+        target = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
+        if target is None:
+            return
 
         def pack(allowed: frozenset[Path]) -> None:
+            done = partial(self._say_where, "The bundle is in")
             self.projects.export_bundle(target, None, done, allowed)
 
-        if not outside:
-            pack(frozenset())
-            return
-        dialog = BundleDialog(self._window, outside, self.projects.folder)
-        dialog.chosen.connect(pack)
-        dialog.open()
+        def choose(outside: tuple[Outside, ...]) -> None:
+            if outside:
+                set_up(BundleDialog(self._window, outside, self.projects.folder), chosen=pack).open()
+            else:
+                pack(frozenset())
+
+        self.projects.find_outside(choose)
+
+    def _say_where(self, what: str, path: Path) -> None:
+        self._window.say(f"{what} {path}", 8000)
 
     def save_part(self) -> None:
         """The selection, of all ranks or some, as a trace of its own."""
         span, document = self._window.selected_range(), self._bench.snapshot.document
         if span is None or document is None:
             return
-        dialog = PartDialog(self._window, [one["rank"] for one in document.info["locations"]], span)
-        dialog.chosen.connect(lambda locations: self._save_part(span, locations))
-        dialog.open()
 
-    def _save_part(self, span: tuple[float, float], locations: list[int] | None) -> None:
-        def done(path: Path) -> None:
-            self._window.say(f"The selection is in {path}", 8000)
+        def save(locations: list[int] | None) -> None:
+            title, suggested = "Save selection as new trace", self._suggested("-part.h5")
+            to = asked_path(self._window, title, suggested, "Imported traces (*.h5)", way="save")
+            if to is not None:
+                self._bench.save_part(to, *span, partial(self._say_where, "The selection is in"), locations)
 
-        title, suggested = "Save selection as new trace", self._suggested("-part.h5")
-        to = asked_path(self._window, title, suggested, "Imported traces (*.h5)", way="save")
-        if to is not None:
-            self._bench.save_part(to, *span, done, locations)
+        ranks = [one["rank"] for one in document.info["locations"]]
+        set_up(PartDialog(self._window, ranks, span), chosen=save).open()
 
     def export_trace(self) -> None:
         """The whole trace in another program's format, in a new folder."""
@@ -425,8 +408,8 @@ class ProjectDesk(QObject):
         view = self._bench.show_view(number)
         if view is None:
             self._window.say(f"There is no view {number}; Ctrl+{number} keeps what is seen")
-            return
-        self.look_at(view)
+        else:
+            self.look_at(view)
 
     def look_at(self, view: View) -> None:
         """The part of a view that the plots hold."""
@@ -461,9 +444,10 @@ class ProjectDesk(QObject):
             title = "Remark on a location"
         document = self._bench.snapshot.document
         names = () if document is None else document.locations
+
+        def keep(made: Annotation) -> None:
+            self._bench.annotate(made.text, made.start_s, made.end_s, made.location, made.colour)
+
         dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour, location), names)
-        dialog.taken.connect(
-            lambda made: self._bench.annotate(made.text, made.start_s, made.end_s, made.location, made.colour)
-        )
-        dialog.open()
+        set_up(dialog, taken=keep).open()
         dialog.text.setFocus()

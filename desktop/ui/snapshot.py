@@ -79,11 +79,8 @@ def snapshot(
             if value is not None:
                 act(value)
                 _settle(window)
-        if (
-            span is not None
-            and n is None
-            and not (isinstance(source, (str, Path)) and is_project(Path(source)))
-        ):
+        project = isinstance(source, (str, Path)) and is_project(Path(source))
+        if span is not None and n is None and not project:
             bench.use_suggestion()
         before = bench.snapshot.project.phases
         steps = [(bench.set_model, model), (bench.set_also, also), (bench.set_seconds, period)]

@@ -869,7 +869,7 @@ class TracePage(Page):
 
     def _edit_note(self, index: int) -> None:
         self.show_panel("views")
-        self.panel("views").choose_note(index)
+        self.panel("views").note_table.select_key(index)
         self.panel("views").edit_note()
 
     def add_break(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -71,11 +72,14 @@ class DesignStep(Step):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self.offers = set_up(FrameView("Designs that fit"), chosen=self._take)
-        self.budget = set_up(QSpinBox(), range=(0, MOST_RUNS), specialValueText="any")
-        self.budget.setAccessibleName("Most treatments")
-        self.budget.valueChanged.connect(lambda _: self._show_fitting())
-        self.least = choices(_LEAST, act=lambda _: self._show_fitting(), name="Least resolution")
-        self.least.setToolTip("IV keeps main effects clear of pairs, V keeps pairs clear of pairs as well")
+        self.budget = set_up(
+            QSpinBox(), range=(0, MOST_RUNS), specialValueText="any", accessibleName="Most treatments",
+            valueChanged=lambda _: self._show_fitting(),
+        )  # fmt: skip
+        self.least = choices(
+            _LEAST, act=lambda _: self._show_fitting(), name="Least resolution",
+            toolTip="IV keeps main effects clear of pairs, V keeps pairs clear of pairs as well",
+        )  # fmt: skip
         self.kind = choices(_KINDS, act=self._set_kind, name="Kind of design")
         self.array = choices({}, act=lambda name: self._plan(f"take {name}", array=name), name="Array")
         self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
@@ -105,12 +109,19 @@ class DesignStep(Step):
         self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
         out = row(
-            button("Export CSV…", self._export, "The run sheet, with an empty column for the response"),
+            button(
+                "Export CSV…", partial(self._ask, "Run sheet", "runs.csv", "CSV (*.csv)", bench.export_sheet),
+                "The run sheet, with an empty column for the response",
+            ),
             button("PDF…", self._pdf, "The run sheet on paper"),
             button("Print…", self._print),
-            button("Job script…", self._script, "A job array for a batch system"),
+            button(
+                "Job script…",
+                partial(self._ask, "Job script", "trials.sh", "Shell scripts (*.sh)", bench.write_job_script),
+                "A job array for a batch system",
+            ),
             None,
-        )
+        )  # fmt: skip
         self.tabs = tabbed({
             "Defining relation and aliases": self.relation,
             "Run sheet": stacked(out, (self.sheet, 1)),
@@ -141,11 +152,8 @@ class DesignStep(Step):
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         experiment, design = new.project.experiment, new.design
         if experiment is None or design is None:
-            self.set_empty(
-                "This is a table of runs, so its design is what was run. Steps 4 and 5 read it."
-                if new.project.imported is not None
-                else ""
-            )
+            what = "This is a table of runs, so its design is what was run. Steps 4 and 5 read it."
+            self.set_empty(what if new.project.imported is not None else "")
             return
         self.set_empty("")
         self._showing = True
@@ -256,18 +264,14 @@ class DesignStep(Step):
             return
         sigma, replicates = self.sigma.value(), experiment.plan.replicates
         trials = design.runs * replicates
-        text = (
-            f"{count(design.runs, 'treatment')} × {count(replicates, 'replicate')} = {count(trials, 'trial')}"
-        )
-        if math.isfinite(new.run_s):
-            text += f", about {quantity(trials * new.run_s, 's', 3)}"
-        text += ". "
+        text = f"{count(design.runs, 'treatment')} × {count(replicates, 'replicate')}"
+        long = f", about {quantity(trials * new.run_s, 's', 3)}" if math.isfinite(new.run_s) else ""
+        text += f" = {count(trials, 'trial')}{long}. "
         if experiment.plan.kind == "orthogonal-array":
             text += "An array is a search: runs are ranked, no effect is tested."
         elif sigma <= 0:
-            text += (
-                "Step 3 measures the standard deviation, or type it; then it can be said which effect shows."
-            )
+            text += "Step 3 measures the standard deviation, or type it; "
+            text += "then it can be said which effect shows."
         elif replicates < 2:
             text += (
                 "With one replicate there is no error of its own; interactions of higher order or Lenth's "
@@ -334,16 +338,13 @@ class DesignStep(Step):
     @described
     def _plan(self, experiment: Experiment, label: str, **changes: object) -> None:
         if not self._showing:
-            plan = changed(experiment.plan, changes)
-            self._edit(label, replace(experiment, plan=plan))
+            self._edit(label, replace(experiment, plan=changed(experiment.plan, changes)))
 
     @described
     def _take_plan(self, experiment: Experiment, label: str, **changes: object) -> None:
         """Another design: nothing of the one before but replicates and seed."""
-        if not self._showing:
-            kept = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
-            plan = changed(kept, changes)
-            self._edit(label, replace(experiment, plan=plan))
+        kept = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
+        self._plan(label, **{**vars(kept), **changes})
 
     def _edit(self, label: str, experiment: Experiment) -> None:
         self.bench.edit(label, experiment)
@@ -392,16 +393,17 @@ class DesignStep(Step):
 
     # ---- files
 
-    def _export(self) -> None:
-        path = asked_path(self, "Run sheet", "runs.csv", "CSV (*.csv)", way="save")
+    def _ask(self, title: str, name: str, files: str, write: Callable[[Path], object]) -> None:
+        path = asked_path(self, title, name, files, way="save")
         if path is not None:
-            self.bench.export_sheet(path)
+            write(path)
 
     @described
     def _pdf(self, experiment: Experiment) -> None:
-        path = asked_path(self, "Run sheet", "runs.pdf", "PDF (*.pdf)", way="save")
-        if path is not None:
+        def write(path: Path) -> None:
             self.bench.attempt(lambda: write_pdf(experiment, path))
+
+        self._ask("Run sheet", "runs.pdf", "PDF (*.pdf)", write)
 
     @described
     def _print(self, experiment: Experiment) -> None:
@@ -413,13 +415,7 @@ class DesignStep(Step):
             return
         printer = QPrinter()
         if QPrintDialog(printer, self).exec():
-            document = set_up(QTextDocument(), html=sheet_html(experiment))
-            document.print_(printer)
-
-    def _script(self) -> None:
-        path = asked_path(self, "Job script", "trials.sh", "Shell scripts (*.sh)", way="save")
-        if path is not None:
-            self.bench.write_job_script(path)
+            set_up(QTextDocument(), html=sheet_html(experiment)).print_(printer)
 
 
 def _generators(experiment: Experiment) -> tuple[str, ...]:
@@ -507,10 +503,8 @@ def write_pdf(experiment: Experiment, path: Path) -> None:
     """
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = set_up(QPdfWriter(buffer), pageSize=QPageSize(QPageSize.PageSizeId.A4))
-    margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
-    writer.setPageMargins(margins, QPageLayout.Unit.Millimeter)
-    writer.setTitle(experiment.title)
-    document = set_up(QTextDocument(), html=sheet_html(experiment))
-    document.print_(writer)
+    margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM), QPageLayout.Unit.Millimeter
+    page = QPageSize(QPageSize.PageSizeId.A4)
+    writer = set_up(QPdfWriter(buffer), pageSize=page, pageMargins=margins, title=experiment.title)
+    set_up(QTextDocument(), html=sheet_html(experiment)).print_(writer)
     write_bytes(path, bytes(buffer.data().data()))

@@ -42,41 +42,33 @@ class NewExperimentDialog(Dialog):
         kinds = {one.name: f"{one.name}: {one.text}" for one in TEMPLATES.values()}
         self.kind = choices(kinds, act=lambda _: self.look(), name="Kind of the program")
         self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
-        self.trace = self._line(
-            "Trace", "Of the program: places are sorted by the time they take there", self.look
-        )
-        self.build = self._line(
-            "Build command", "As the kind says; {flags} for the compiler, {out} or a product"
-        )
-        self.product = self._line("Product", "What the build makes, where it cannot write to {out}")
-        self.run_words = self._line(
-            "Run command", "As the kind says; {out} is the built program", self._ready
-        )
-        self.variables = self._line(
-            "Variables of the environment",
-            "NAME=LOW,HIGH for each that is a factor, as OMP_NUM_THREADS=8,24",
-            self._ready,
-        )
-        self.build.setPlaceholderText("As the kind says")
-        self.product.setPlaceholderText("Where it is not {out}")
-        self.folder = self._line(
-            "Folder of the experiment", "It is made; the program is copied into it", self._ready
-        )
+        tip = "Of the program: places are sorted by the time they take there"
+        self.trace = self._line("Trace", tip, self.look)
+        tip = "As the kind says; {flags} for the compiler, {out} or a product"
+        self.build = set_up(self._line("Build command", tip), placeholderText="As the kind says")
+        tip = "What the build makes, where it cannot write to {out}"
+        self.product = set_up(self._line("Product", tip), placeholderText="Where it is not {out}")
+        tip = "As the kind says; {out} is the built program"
+        self.run_words = self._line("Run command", tip, self._ready)
+        tip = "NAME=LOW,HIGH for each that is a factor, as OMP_NUM_THREADS=8,24"
+        self.variables = self._line("Variables of the environment", tip, self._ready)
+        tip = "It is made; the program is copied into it"
+        self.folder = self._line("Folder of the experiment", tip, self._ready)
         self.places = set_up(FrameView("Places"), chosen=self._show_source)
         self.places.frames.toggled.connect(self._toggled)
-        self.source = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Source of the place")
-        self.source.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.source.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.source = set_up(
+            QPlainTextEdit(), readOnly=True, accessibleName="Source of the place",
+            lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap,
+            font=QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont),
+        )  # fmt: skip
         self.said = quiet()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.make = buttons.addButton("&Make the experiment", QDialogButtonBox.ButtonRole.ActionRole)
-        self.make.setObjectName("make_experiment")
-        self.make.clicked.connect(self._make)
-        self.in_place = buttons.addButton("&Use prepared sources…", QDialogButtonBox.ButtonRole.ActionRole)
-        self.in_place.setToolTip(
-            "Sources with #ifdef blocks that call spt_delay, in the folder where they are"
-        )
-        self.in_place.clicked.connect(self._use_prepared)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self.make = buttons.addButton("&Make the experiment", role)
+        set_up(self.make, objectName="make_experiment", clicked=self._make)
+        self.in_place = buttons.addButton("&Use prepared sources…", role)
+        prepared = "Sources with #ifdef blocks that call spt_delay, in the folder where they are"
+        set_up(self.in_place, toolTip=prepared, clicked=self._use_prepared)
         buttons.rejected.connect(self.reject)
         fields = form(
             ("&Kind", self.kind),
@@ -208,9 +200,8 @@ class NewExperimentDialog(Dialog):
             text = "Variables of the environment are the factors: name those that are to be varied."
             text = f"Factors: {', '.join(asked.variables or ())}." if varied else text
         elif not self._spots:
-            text = (
-                "The sources hold no routine or loop that can be read: name the program's folder or source."
-            )
+            text = "The sources hold no routine or loop that can be read: "
+            text += "name the program's folder or source."
         else:
             text = f"{count} of {len(self._spots)} places get a delay."
         self.said.setText(text if where else f"{text} Name the folder of the experiment.")

@@ -55,19 +55,17 @@ class ProgramStep(Step):
         self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
         self.folder = set_up(QLineEdit(), readOnly=True, frame=False, accessibleName="Folder")
         self.titled = line("Title", lambda text: self._edit("change the title", title=text))
-        self.sources = line(
-            "Sources",
-            lambda text: self._words("sources", text),
-            "Names below the folder, with blanks between them",
-        )
+        names = "Names below the folder, with blanks between them"
+        self.sources = line("Sources", lambda text: self._words("sources", text), names)
         self.build = line("Build command", lambda text: self._command("build", text))
         self.run_words = line("Run command", lambda text: self._command("run", text))
         self.flags = line("Flags", lambda text: self._words("flags", text), "Of every build, at + and −")
-        self.shell = QCheckBox("Hand commands to a shell")
-        self.shell.setToolTip("Off: words are passed as they stand, and no shell sees them")
-        self.shell.clicked.connect(self._set_shell)
-        self.check = line("Check pattern", lambda text: self._program("change the check", check=text))
-        self.check.setToolTip("A regular expression that the output of a right run matches")
+        unseen = "Off: words are passed as they stand, and no shell sees them"
+        self.shell = set_up(QCheckBox("Hand commands to a shell"), toolTip=unseen, clicked=self._set_shell)
+        self.check = line(
+            "Check pattern", lambda text: self._program("change the check", check=text),
+            "A regular expression that the output of a right run matches",
+        )  # fmt: skip
         self.limit = set_up(
             QDoubleSpinBox(), range=(0.001, 1e7), suffix=" s", accessibleName="Time limit of one run",
             editingFinished=lambda: self._program("change the time limit", time_limit_s=self.limit.value()),
@@ -87,16 +85,11 @@ class ProgramStep(Step):
         self.find_button = button(
             "Find places", self.find_places, "Scan the sources for #ifdef NAME … spt_delay(", "find"
         )
-        self.headers = button(
-            "Add delay headers",
-            self._add_headers,
-            "Copy spt_delay for C, C++, Fortran and Python here",
-            "headers",
-        )
+        copies = "Copy spt_delay for C, C++, Fortran and Python here"
+        self.headers = button("Add delay headers", self._add_headers, copies, "headers")
         self.choose = button("Choose sources…", self._choose_sources)
         self.factors = FrameView("Factors")
-        self.factors.frames.edited.connect(self._factor_edited)
-        self.factors.frames.toggled.connect(self._factor_toggled)
+        set_up(self.factors.frames, edited=self._factor_edited, toggled=self._factor_toggled)
         self.responses = FrameView("Responses")
         self.responses.frames.edited.connect(self._response_edited)
         self.commands = command_list("First commands as they are run")
@@ -134,11 +127,10 @@ class ProgramStep(Step):
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         experiment = new.project.experiment
         if experiment is None:
-            self.set_empty(
+            none = (
                 "This is a table of runs, so there is no program here. File > New experiment describes one."
-                if new.project.imported is not None
-                else ""
             )
+            self.set_empty(none if new.project.imported is not None else "")
             return
         self.set_empty("")
         if old.project.experiment is None or old.project.experiment.folder != experiment.folder:
@@ -178,8 +170,7 @@ class ProgramStep(Step):
         rows = []
         for name, factor in self._known.items():
             factor = used.get(name, factor)
-            high = factor.high
-            low = factor.low
+            high, low = factor.high, factor.low
             tip = f"At −: {' '.join((*low.flags, *low.arguments))}".strip() if low != Switch() else ""
             rows.append(
                 TableRow(
@@ -283,12 +274,9 @@ class ProgramStep(Step):
 
     def _add_headers(self) -> None:
         added = self.bench.add_headers()
-        self.found.setText(
-            f"Copied {', '.join(added)}. Include spt_delay.h, and delay a place by #ifdef F1 … "
-            "spt_delay(SPT_DELAY); … #endif"
-            if added
-            else "All delay headers are here already."
-        )
+        text = f"Copied {', '.join(added)}. Include spt_delay.h, and delay a place by #ifdef F1 … "
+        text += "spt_delay(SPT_DELAY); … #endif"
+        self.found.setText(text if added else "All delay headers are here already.")
 
     @described
     def find_places(self, experiment: Experiment) -> None:
@@ -354,12 +342,11 @@ class ProgramStep(Step):
         edited = self.bench.tried(lambda: _changed(factor, title, text))
         if edited is None:
             return
-        if any(f.name == name for f in experiment.factors):
-            factors = [edited if f.name == name else f for f in experiment.factors]
-            if not self._set_factors(f"change {name}", factors):
-                return
-        changed = ((edited.name, edited) if k == name else (k, f) for k, f in self._known.items())
-        self._known = dict(changed)
+        factors = [edited if f.name == name else f for f in experiment.factors]
+        if edited in factors and not self._set_factors(f"change {name}", factors):
+            return
+        known = ((edited.name, edited) if k == name else (k, f) for k, f in self._known.items())
+        self._known = dict(known)
         self._show_now()
 
     def _ask_factor(self) -> None:
@@ -384,20 +371,17 @@ class ProgramStep(Step):
 
     @described
     def _response_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
-        names = ("name", "kind", "pattern", "unit")
-        word = names[column]
+        word = ("name", "kind", "pattern", "unit")[column]
+        if word == "kind" and text not in UNITS:
+            self.bench.complain(f"the response {text!r} is not known, known are {', '.join(UNITS)}")
+            return
         every = []
         for response in experiment.responses:
             if response.name == name:
-                fields: dict[str, object] = {k: getattr(response, k) for k in names} | {word: text}
-                if word == "kind" and text == "output" and not response.pattern:
-                    fields["pattern"] = "([0-9.eE+-]+)"
+                fields: dict[str, object] = {word: text}
                 if word == "kind":
-                    fields["unit"] = UNITS.get(text, "")
-                    if text not in UNITS:
-                        known = ", ".join(UNITS)
-                        self.bench.complain(f"the response {text!r} is not known, known are {known}")
-                        return
+                    fields["unit"] = UNITS[text]
+                    fields["pattern"] = response.pattern or ("([0-9.eE+-]+)" if text == "output" else "")
                 response = changed(response, fields)
             every.append(response)
         self._edit("change a response", responses=tuple(every))

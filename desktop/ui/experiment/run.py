@@ -7,14 +7,14 @@ from collections import defaultdict
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QProgressBar
 
 from desktop.core.units import capital, count, digits, left, quantity
 from desktop.data.columns import Column, TableRow, Value
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, command_list
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import asked_path, beside, button, group, quiet, row, scrolled, set_up, stacked
+from desktop.ui.pages import asked_path, beside, button, group, lay_out, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
@@ -30,9 +30,10 @@ class RunStep(Step):
         super().__init__(bench)
         self.commands = command_list("All commands that would be run")
         self.where = quiet()
-        self.agree = QCheckBox("I have &read these commands; run them when I say so")
-        self.agree.setObjectName("agree")
-        self.agree.clicked.connect(self._agree)
+        self.agree = set_up(
+            QCheckBox("I have &read these commands; run them when I say so"), objectName="agree",
+            clicked=self._agree,
+        )  # fmt: skip
         self.check = button(
             "&Check and estimate", bench.check, "Build and run the base and everything on", "check"
         )
@@ -41,12 +42,8 @@ class RunStep(Step):
         wide = max(button(text, bench.stop).sizeHint().width() for text in ("Pause", "Go on"))
         self.pause.setMinimumWidth(wide)
         self.stop = button("S&top after this trial", bench.stop, "", "stop")
-        self.stop_now = button(
-            "Stop at once",
-            lambda: bench.stop(at_once=True),
-            "The trial that is running is dropped",
-            "stop_now",
-        )
+        dropped = "The trial that is running is dropped"
+        self.stop_now = button("Stop at once", lambda: bench.stop(at_once=True), dropped, "stop_now")
         self.progress = set_up(QProgressBar(), textVisible=False, accessibleName="Trials done")
         self.stands = set_up(QLabel(), wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop)
         # As much room whatever it says: the buttons above it would move while trials run.
@@ -61,29 +58,19 @@ class RunStep(Step):
             "Measured elsewhere? Type responses into the table, paste them (Ctrl+V) from the chosen row on, "
             "or open a table in any order of columns."
         )
-        self.top: QGroupBox = group("Commands", self.where, self.commands, self.agree)
-        self.controls: QGroupBox = group(
-            "Trials",
-            row(self.check, self.run, self.pause, self.stop, self.stop_now, None),
-            self.progress,
-            self._room,
+        top = group("Commands", self.where, self.commands, self.agree)
+        buttons = row(self.check, self.run, self.pause, self.stop, self.stop_now, None)
+        controls = group("Trials", buttons, self.progress, self._room)
+        ways = row(
+            button("Open responses…", self._open, "A table with a heading, columns in any order"),
+            button("Paste responses", self.trials.paste, "From the chosen row on, or as the heading says"),
+            button("Collect job results", bench.collect, "What a job array left in results/"),
+            None,
         )
-        self.entering: QGroupBox = group(
-            "Responses from elsewhere",
-            self.elsewhere,
-            row(
-                button("Open responses…", self._open, "A table with a heading, columns in any order"),
-                button(
-                    "Paste responses", self.trials.paste, "From the chosen row on, or as the heading says"
-                ),
-                button("Collect job results", bench.collect, "What a job array left in results/"),
-                None,
-            ),
-        )
-        side = stacked((self.top, 1), self.controls, self.entering)
+        self.entering = group("Responses from elsewhere", self.elsewhere, ways)
+        self._side = stacked((top, 1), controls, self.entering)
         below = stacked((self.trials, 1), row(QLabel("Chosen trial:"), self.reason, self.leave_out))
-        QVBoxLayout(self.content).addWidget(beside(side, below, 44))
-        self._side = side
+        lay_out(self.content, beside(self._side, below, 44))
 
     # ---- showing
 
@@ -105,9 +92,9 @@ class RunStep(Step):
         idle = new.running == "idle"
         self.check.setEnabled(idle and new.consented)
         self.run.setEnabled(idle and new.consented)
-        self.pause.setEnabled(new.running in ("running", "paused"))
         rename(self.pause, "Go on" if new.running == "paused" else "Pause")
-        self.stop.setEnabled(new.running in ("running", "paused"))
+        for one in (self.pause, self.stop):
+            one.setEnabled(new.running in ("running", "paused"))
         self.stop_now.setEnabled(not idle)
         self.leave_out.setEnabled(idle)
         self.entering.setEnabled(idle)
@@ -118,8 +105,7 @@ class RunStep(Step):
 
     def _show_progress(self, new: ExperimentSnapshot) -> None:
         state = new.state
-        done = len(state.good) if state else 0
-        planned = state.planned if state else 0
+        done, planned = (len(state.good), state.planned) if state else (0, 0)
         self.progress.setRange(0, max(planned, 1))
         self.progress.setValue(done)
         parts = [f"{done} of {count(planned, 'trial')} done"]
@@ -137,7 +123,7 @@ class RunStep(Step):
                 "a tenth of it"
             )
         if new.running in ("paused", "stopping"):
-            parts.append("paused after this trial" if new.running == "paused" else "stopping")
+            parts.append({"paused": "paused after this trial"}.get(new.running, "stopping"))
         if not new.consented and new.running == "idle" and done < planned:
             parts.append("read the commands and tick the box to run")
         if planned and done == planned and new.running == "idle":
@@ -172,27 +158,15 @@ class RunStep(Step):
             place: tuple[Value, ...] = (replicate + 1, treatment + 1, *experiment.signs(treatment))
             for trial in by_order.get(order, []):
                 reason = excluded.get((order, trial.attempt))
-                status = trial.status if reason is None else "excluded"
-                measured: list[Value] = [v if math.isfinite(v) else None for v in trial.responses]
-                values = tuple(measured) or missing
-                busy = trial.other_busy_cores
-                rows.append(
-                    TableRow(
-                        (
-                            order, status, *values, *place, trial.attempt,
-                            busy if math.isfinite(busy) else None,
-                            trial.load if math.isfinite(trial.load) else None,
-                            trial.note if reason is None else reason,
-                        ),
-                        f"{order}.{trial.attempt}", _TONES.get(status, ""),
-                    )
-                )  # fmt: skip
+                status, note = (trial.status, trial.note) if reason is None else ("excluded", reason)
+                measured: list[Value] = [v if math.isfinite(v) else None for v in
+                                         (*trial.responses, trial.other_busy_cores, trial.load)]  # fmt: skip
+                values = tuple(measured[:-2]) or missing
+                cells = (order, status, *values, *place, trial.attempt, *measured[-2:], note)
+                rows.append(TableRow(cells, f"{order}.{trial.attempt}", _TONES.get(status, "")))
             if not by_order.get(order):
-                rows.append(
-                    TableRow(
-                        (order, "planned", *missing, *place, None, None, None, ""), f"{order}.0", "faint"
-                    )
-                )
+                cells = (order, "planned", *missing, *place, None, None, None, "")
+                rows.append(TableRow(cells, f"{order}.0", "faint"))
         self.trials.show_rows(columns, rows)
 
     def _show_imported(self, imported: Imported) -> None:
@@ -226,10 +200,10 @@ class RunStep(Step):
         key, reason = self.trials.key, self.reason.text()
         if not key:
             self.bench.complain("choose a trial in the table first")
-        elif self.bench.snapshot.project.imported is not None:
-            if self.bench.leave_out(key, reason):
-                self.reason.clear()
-        elif self.bench.exclude(int(key.partition(".")[0]), reason):
+            return
+        imported = self.bench.snapshot.project.imported is not None
+        order = int(key.partition(".")[0]) if not imported else 0
+        if self.bench.leave_out(key, reason) if imported else self.bench.exclude(order, reason):
             self.reason.clear()
 
     def _typed(self, key: str, column: int, text: str) -> None:

@@ -45,8 +45,6 @@ _EDITING = {
     Qt.Key.Key_Backspace, Qt.Key.Key_Delete, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home,
     Qt.Key.Key_End, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter,
 }  # fmt: skip
-
-
 #: Pixels of margin left and right.
 _SIDES = 10
 #: Lines of those figures that are sentences: two, or all that they need where the panel has so many lines.
@@ -137,12 +135,12 @@ class Why(QTextBrowser):
             f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
             for text, k in explanation.said
         ]
-        phases = []
+        parts = [f"<b>{first}</b>", *others]
         for k, phase in enumerate(explanation.phases if len(explanation.phases) > 1 else ()):
             head = f"Phase {k + 1}"
             rest = escape(phase.sentence.removeprefix(head))
-            phases.append(f"<p><a href='phase:{k}'>{head}</a>{rest}</p>")
-        self.setHtml("".join([*(f"<p>{part}</p>" for part in (f"<b>{first}</b>", *others)), *phases]))
+            parts.append(f"<a href='phase:{k}'>{head}</a>{rest}")
+        self.setHtml("".join(f"<p>{part}</p>" for part in parts))
 
     def _follow(self, url: QUrl) -> None:
         kind, _, number = url.toString().partition(":")
@@ -160,18 +158,14 @@ class Figure(QLabel):
 
     def __init__(self, what: str, lines: int) -> None:
         super().__init__()
-        self._what, self._lines, self._whole = what, lines, ""
+        self._what, self._lines, self.whole = what, lines, ""
         self.setTextFormat(Qt.TextFormat.PlainText)  # names of regions are strangers'
         self.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
-    @property
-    def whole(self) -> str:
-        return self._whole
-
     def say(self, text: str) -> None:
-        if text != self._whole:
-            self._whole = text
+        if text != self.whole:
+            self.whole = text
             self._fit()
 
     def give(self, lines: int) -> None:
@@ -187,15 +181,15 @@ class Figure(QLabel):
         self._tip()
 
     def _fit(self) -> None:
-        text = "\n".join(_lines(self._whole, self.font(), self.width(), self._lines))
+        text = "\n".join(_lines(self.whole, self.font(), self.width(), self._lines))
         if text != self.text():
             self.setText(text)
         self._tip()
 
     def _tip(self) -> None:
-        cut = self._whole if self.text().endswith("…") else ""
+        cut = self.whole if self.text().endswith("…") else ""
         self.setToolTip(plain("\n".join(part for part in (cut, self._what) if part)))
-        self.setAccessibleDescription(self._whole)
+        self.setAccessibleDescription(self.whole)
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
@@ -240,8 +234,12 @@ class PhasesPanel(QScrollArea):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._patience = set_up(QTimer(self), singleShot=True, interval=PATIENCE)
-        self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
+        self._patience = set_up(
+            QTimer(self),
+            singleShot=True,
+            interval=PATIENCE,
+            timeout=lambda: self._show_fit(workbench.snapshot),
+        )
         self._make_controls()
         self._make_facts()
         self._emphasise()
@@ -251,19 +249,13 @@ class PhasesPanel(QScrollArea):
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
         self.break_picture = BreakPicture()
-        for plot in (self.epsilon_plot, self.break_picture):
-            plot.nClicked.connect(workbench.set_n)
         self.pictures = set_up(QTabWidget(), documentMode=True, objectName="pictures")
-        for plot, title, tip in (
-            (self.epsilon_plot, "Error by n", "Error of the best fit of every n; a click takes that n"),
-            (
-                self.break_picture,
-                "Breakpoints by n",
-                "Where the breakpoints of every n lie; a click takes that n",
-            ),
+        for plot, title, what in (
+            (self.epsilon_plot, "Error by n", "Error of the best fit of every n"),
+            (self.break_picture, "Breakpoints by n", "Where the breakpoints of every n lie"),
         ):
-            plot.setMinimumHeight(8 * self.fontMetrics().height())
-            self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
+            set_up(plot, minimumHeight=8 * self.fontMetrics().height(), nClicked=workbench.set_n)
+            self.pictures.setTabToolTip(self.pictures.addTab(plot, title), f"{what}; a click takes that n")
         self._content = QWidget()
         fit = stacked(self._controls, self._facts, (self.pictures, 1), spacing=8)
         self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
@@ -298,33 +290,30 @@ class PhasesPanel(QScrollArea):
         self._n_label, self._model_label = titled("&Phases", self.n), titled("&Model", self.model)
         self._suggested = button("", self._workbench.use_suggestion, name="suggested")
         self._refit = button("Find again", self._workbench.refit)
-        self.events = QCheckBox("With structure &events")
-        self.events.setObjectName("with_events")
-        self.events.setToolTip(
-            "Breakpoints at regions entered or left by most processors and at what you marked, where the "
-            "curve allows it; without: by the curve alone, as in the published tables"
-        )
-        self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
+        self.events = set_up(
+            QCheckBox("With structure &events"), objectName="with_events",
+            toolTip="Breakpoints at regions entered or left by most processors and at what you marked, where "
+            "the curve allows it; without: by the curve alone, as in the published tables",
+            toggled=lambda on: self._workbench.set_pure(not on),
+        )  # fmt: skip
         kinds = {"": "polynomials only"} | {space.model: space.kind for space in bases.TABLE}
-        self.also = choices(kinds, act=self._workbench.set_also, narrow=6, objectName="also")
-        self.also.setToolTip(
-            "What phases may be beside levels, lines and parabolas, where that pays for its parameters: "
-            + ", ".join(f"{space.terms + 1} for a {space.kind} phase" for space in bases.TABLE)
-        )
+        prices = ", ".join(f"{space.terms + 1} for a {space.kind} phase" for space in bases.TABLE)
+        self.also = choices(
+            kinds, act=self._workbench.set_also, narrow=6, objectName="also",
+            toolTip="What phases may be beside levels, lines and parabolas, where that pays for its "
+            f"parameters: {prices}",
+        )  # fmt: skip
         self._also_label = titled("&Also", self.also)
         self.seconds = set_up(QLineEdit(), objectName="seconds", editingFinished=self._seconds_typed)
         self._seconds_label = titled("P&eriod", self.seconds)
-        self._controls = grid = QGridLayout()
-        grid.addWidget(self._n_label, 0, 0)
-        grid.addWidget(self.n, 0, 1)
-        grid.addWidget(self.slider, 2, 0, 1, 3)
-        grid.addWidget(self._model_label, 3, 0)
-        grid.addWidget(self.model, 3, 1)
-        grid.addWidget(self._also_label, 5, 0)
-        grid.addWidget(self.also, 5, 1, 1, 2)
-        grid.addWidget(self._seconds_label, 6, 0)
-        grid.addWidget(self.seconds, 6, 1, 1, 2)
-        grid.addWidget(self.events, 7, 0, 1, 3)
+        self._controls = QGridLayout()
+        for widget, *place in (
+            (self._n_label, 0, 0), (self.n, 0, 1), (self.slider, 2, 0, 1, 3),
+            (self._model_label, 3, 0), (self.model, 3, 1), (self._also_label, 5, 0),
+            (self.also, 5, 1, 1, 2), (self._seconds_label, 6, 0), (self.seconds, 6, 1, 1, 2),
+            (self.events, 7, 0, 1, 3),
+        ):  # fmt: skip
+            self._controls.addWidget(widget, *place)
 
     def _seconds_typed(self) -> None:
         """Another period or time constant; nothing typed: as searched."""
@@ -359,10 +348,9 @@ class PhasesPanel(QScrollArea):
         self.seconds.setToolTip(f"{title} of all phases, {how}")
 
     def _make_facts(self) -> None:
-        self._facts = grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(3)
-        grid.setColumnStretch(1, 1)
+        self._facts = grid = set_up(
+            QGridLayout(), horizontalSpacing=12, verticalSpacing=3, columnStretch=(1, 1)
+        )
         self._values: dict[str, Figure] = {}
         rows = (
             ("epsilon", "Error ε", _EPSILON),
@@ -374,20 +362,18 @@ class PhasesPanel(QScrollArea):
             ("second", "Next best", "The number that would come next, and why it is not the suggested one"),
         )
         self._titles: dict[str, QLabel] = {}
+        top_left = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
         for i, (name, title, tip) in enumerate(rows):
-            label = set_up(QLabel(title), alignment=Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-            value = Figure(tip, _ROOM.get(name, (1,))[0])
-            value.setObjectName(f"fact_{name}")
-            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            label.setToolTip(tip)
-            grid.addWidget(label, 2 * i, 0)
-            self._values[name], self._titles[name] = value, label
+            self._titles[name] = set_up(QLabel(title), alignment=top_left, toolTip=tip)
+            self._values[name] = set_up(
+                Figure(tip, _ROOM.get(name, (1,))[0]), objectName=f"fact_{name}",
+                textInteractionFlags=Qt.TextInteractionFlag.TextSelectableByMouse,
+            )  # fmt: skip
+            grid.addWidget(self._titles[name], 2 * i, 0)
 
     def _emphasise(self) -> None:
         """What counts most is larger than the rest, whatever the size of that."""
-        font = self.font()
-        font.setBold(True)
-        font.setPointSizeF(1.35 * font.pointSizeF())
+        font = set_up(self.font(), bold=True, pointSizeF=1.35 * self.font().pointSizeF())
         if self.n.font() != font:
             self.n.setFont(font)
 
@@ -410,14 +396,10 @@ class PhasesPanel(QScrollArea):
 
     def _needed(self) -> int:
         """Pixels of width in which buttons stand beside fields, whether they are shown now or not."""
-        spacing = self._controls.horizontalSpacing()
-        columns = (
-            (self._n_label, self._model_label, self._also_label),
-            (self.n, self.model),
-            (self._suggested, self._refit),
-        )
+        labels, fields = (self._n_label, self._model_label, self._also_label), (self.n, self.model)
+        columns = (labels, fields, (self._suggested, self._refit))
         widths = (max(one.minimumSizeHint().width() for one in column) for column in columns)
-        return sum(widths) + 2 * spacing + 2 * _SIDES
+        return sum(widths) + 2 * self._controls.horizontalSpacing() + 2 * _SIDES
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -505,23 +487,13 @@ class PhasesPanel(QScrollArea):
         self._values["worst"].say(f"phase {worst + 1} of {len(new.rows)}, r.m.s. {off}")
         off = f"{digits(rms, 3)} {of.short}".rstrip()
         self._values["sse"].say(f"{digits(fit.sse, 3)} {of.of_squares}, r.m.s. {off}")
-        self._values["equal"].say(self._equal_text(new))
-        self._values["certificate"].say(self._certificate_text(new))
+        note, ratio = f"; {fit.note}" if fit.note else "", float(fit.equidistribution)
+        self._values["equal"].say((f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note)
+        bounds = (fit.lower, fit.upper) if new.sweep is None else new.sweep.bounds(fit)
+        self._values["certificate"].say(self._certificate_text(*bounds, of.per("proc·√s")))
 
     @staticmethod
-    def _equal_text(new: Snapshot) -> str:
-        fit = new.fit
-        assert fit is not None
-        note = f"; {fit.note}" if fit.note else ""
-        ratio = float(fit.equidistribution)
-        return (f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note
-
-    @staticmethod
-    def _certificate_text(new: Snapshot) -> str:
-        fit = new.fit
-        assert fit is not None
-        unit = PROCESSORS.per("proc·√s") if new.run is None else new.run.curve.quantity.per("proc·√s")
-        low, high = (fit.lower, fit.upper) if new.sweep is None else new.sweep.bounds(fit)
+    def _certificate_text(low: float, high: float, unit: str) -> str:
         if not (math.isfinite(low) and math.isfinite(high)):
             return "–"
         if digits(low) == digits(high):
@@ -532,24 +504,19 @@ class PhasesPanel(QScrollArea):
     def _show_sweep(self, new: Snapshot) -> None:
         suggestion, sweep = new.suggestion, new.sweep
         self._suggested.setVisible(suggestion is not None)
+        second = suggestion.runner_up if suggestion is not None else None
+        self._values["second"].say("–" if second is None else f"n = {second[0]}: {second[1]}")
         if suggestion is not None:
-            self._suggested.setText(f"Use n = {suggestion.n}")
-            self._suggested.setToolTip(suggestion.reason)
+            set_up(self._suggested, text=f"Use n = {suggestion.n}", toolTip=suggestion.reason)
             self._values["suggestion"].say(f"n = {suggestion.n}: {suggestion.reason}")
-            second = suggestion.runner_up
-            self._values["second"].say("–" if second is None else f"n = {second[0]}: {second[1]}")
         else:
             waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
             self._values["suggestion"].say(waiting if new.run is not None else "–")
-            self._values["second"].say("–")
-        first = int(sweep.n[0]) if sweep is not None else 1
-        model = new.project.phases.model
-        errors = sweep.epsilon if sweep is not None else ()
-        fits = sweep.fits if sweep is not None else ()
+        first, errors, fits = (1, (), ()) if sweep is None else (int(sweep.n[0]), sweep.epsilon, sweep.fits)
         of = PROCESSORS if new.run is None else new.run.curve.quantity
+        model = new.project.phases.model
         self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first, of.of_error)
-        rows = [(fit.breaks, fit.break_low, fit.break_high) for fit in fits]
-        self.break_picture.set_sweep(rows, first)
+        self.break_picture.set_sweep([(fit.breaks, fit.break_low, fit.break_high) for fit in fits], first)
 
 
 PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md", frozenset({"words"}))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
-from PySide6.QtWidgets import QAbstractItemView, QInputDialog, QLineEdit, QPlainTextEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QPlainTextEdit, QToolButton, QWidget
 
 from desktop.core.units import Scale, scaled, time_scale
 from desktop.data.columns import Column, columnar
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
-from desktop.ui.pages import choices, form, lay_out, quiet, set_up
+from desktop.ui.pages import ask_text, choices, form, lay_out, quiet, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import FrameView
@@ -64,9 +64,8 @@ class ViewsPanel(Panel):
         self.view_table = self._table(VIEW_COLUMNS, "Views", self.go_to_view)
         self.note_table = self._table(NOTE_COLUMNS, "Annotations", self.go_to_note)
         self.view_tip = quiet("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it.")
-        self.note_tip = quiet(
-            "I writes a remark at the pointer, or over the selection; Shift+I on one location."
-        )
+        words = "I writes a remark at the pointer, or over the selection; Shift+I on one location."
+        self.note_tip = quiet(words)
         views = self._buttons(
             self.view_table,
             ("&Keep", "Keep what is seen under the next free number", self.keep),
@@ -100,15 +99,15 @@ class ViewsPanel(Panel):
     def _buttons(self, chosen: FrameView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
         """The first needs nothing; all others act on what is `chosen` in a table."""
         row = Flow()
-        choosy: list[QToolButton] = []
-        for text, tip, act in buttons:
-            button = set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act())
+        made = [
+            set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act())
+            for text, tip, act in buttons
+        ]
+        for button in made:
             row.addWidget(button)
-            choosy.append(button)
-        del choosy[0]
 
         def refresh(*_: object) -> None:
-            for button in choosy:
+            for button in made[1:]:
                 button.setEnabled(chosen.selectionModel().hasSelection())
 
         chosen.selectionModel().selectionChanged.connect(refresh)
@@ -176,12 +175,10 @@ class ViewsPanel(Panel):
         chosen = self._view()
         if chosen is None:
             return
-        dialog = set_up(
-            QInputDialog(self), attribute=Qt.WidgetAttribute.WA_DeleteOnClose,
-            windowTitle=f"Rename view {chosen.number}", labelText="Name", textValue=chosen.name,
-            textValueSelected=lambda text: self._workbench.rename_view(chosen.number, text.strip()),
+        ask_text(
+            self, f"Rename view {chosen.number}", "Name", chosen.name,
+            lambda text: self._workbench.rename_view(chosen.number, text.strip()),
         )  # fmt: skip
-        dialog.open()
 
     def delete_view(self) -> None:
         chosen = self._view()
@@ -194,10 +191,6 @@ class ViewsPanel(Panel):
         keys = self.note_table.keys
         return keys[0] if keys else None
 
-    def choose_note(self, index: int) -> None:
-        """Put the selection of the table on an annotation."""
-        self.note_table.select_key(index)
-
     def go_to_note(self) -> None:
         index = self._note()
         if index is not None:
@@ -208,12 +201,12 @@ class ViewsPanel(Panel):
         index = self._note()
         if index is not None:
             note = self._notes[index]
-            dialog = NoteDialog(self, "Edit annotation", note, self._locations)
-            fields = ("text", "start_s", "end_s", "colour", "location")
-            dialog.taken.connect(
-                lambda made: self._workbench.change_annotation(index, **{k: getattr(made, k) for k in fields})
-            )
-            dialog.open()
+
+            def keep(made: Annotation) -> None:
+                fields = ("text", "start_s", "end_s", "colour", "location")
+                self._workbench.change_annotation(index, **{k: getattr(made, k) for k in fields})
+
+            set_up(NoteDialog(self, "Edit annotation", note, self._locations), taken=keep).open()
 
     def hide_note(self) -> None:
         index = self._note()
@@ -236,13 +229,14 @@ class NoteDialog(Dialog):
 
     def __init__(self, parent: QWidget, title: str, note: Annotation, locations: Sequence[str] = ()) -> None:
         super().__init__(parent, "note_dialog", title)
-        self._note = note
-        self.text = set_up(QPlainTextEdit(note.text), tabChangesFocus=True)
-        self.text.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
-        self.text.setMaximumHeight(6 * self.fontMetrics().height())
+        self._note, metrics = note, self.fontMetrics()
+        self.text = set_up(
+            QPlainTextEdit(note.text), tabChangesFocus=True, minimumWidth=40 * metrics.averageCharWidth(),
+            maximumHeight=6 * metrics.height(),
+        )  # fmt: skip
         self.start = QLineEdit(_exact(note.start_s))
-        self.end = QLineEdit("" if note.end_s is None else _exact(note.end_s))
-        self.end.setPlaceholderText("an instant")
+        end = "" if note.end_s is None else _exact(note.end_s)
+        self.end = set_up(QLineEdit(end), placeholderText="an instant")
         places: dict[int | None, str] = {None: "All locations", **dict(enumerate(locations))}
         if note.location is not None and note.location >= len(locations):
             places[note.location] = note.where(locations)
