@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from html import escape
 from importlib.metadata import PackageNotFoundError, version
 
 import PySide6
@@ -16,21 +15,10 @@ from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import lay_out, set_up
 from desktop.ui.sizes import fitting
 
-_LIBRARIES = [
-    "PySide6-Essentials",
-    "pyqtgraph",
-    "numpy",
-    "numba",
-    "pandas",
-    "h5py",
-    "scipy",
-    "isal",
-    "openpyxl",
-    "python-pptx",
-    "tomli-w",
-    "psutil",
-    "platformdirs",
-]
+_LIBRARIES = (
+    *("PySide6-Essentials", "pyqtgraph", "numpy", "numba", "pandas", "h5py", "scipy", "isal", "openpyxl"),
+    *("python-pptx", "tomli-w", "psutil", "platformdirs"),
+)
 #: What the methods are from, and the program itself.
 _CITATION = """\
 Phasewright {version}: phases of processor-utilization curves, experiments with artificial delays, and the
@@ -77,11 +65,9 @@ class About(Dialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, "about", "About Phasewright")
-        head = QLabel(
-            f"<span style='font-size: large'><b>Phasewright {desktop.__version__}</b></span><br>"
-            + escape("Explains why a parallel program is slow: traces become phases.")
-        )
-        head.setWordWrap(True)
+        head = set_up(QLabel(), wordWrap=True, text="<span style='font-size: large'><b>Phasewright "
+                      f"{desktop.__version__}</b></span><br>Explains why a parallel program is slow: "
+                      "traces become phases.")  # fmt: skip
         self.pages = QTabWidget()
         for title, text in (
             ("Versions", "\n\n".join(f"**{name}** {number}" for name, number in versions())),
@@ -92,8 +78,7 @@ class About(Dialog):
             self.pages.addTab(page, title)
         buttons = self.closing()
         copy = buttons.addButton("&Copy versions", QDialogButtonBox.ButtonRole.ActionRole)
-        copy.setObjectName("copy")
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(versions_text()))
+        set_up(copy, objectName="copy", clicked=lambda: QGuiApplication.clipboard().setText(versions_text()))
         lay_out(self, head, self.pages, buttons)
         self.resize(fitting(self, 34, 26))
 

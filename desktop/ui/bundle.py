@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPushButton, QTreeWidgetItem, QWidget
 
 from desktop.core.units import quantity
@@ -26,15 +26,14 @@ class BundleDialog(Dialog):
     def __init__(self, parent: QWidget, outside: Sequence[Outside], folder: Path | None) -> None:
         super().__init__(parent, "bundle_dialog", "Files for the bundle")
         self._found = outside
+        why = f"These files are not in the folder of the project, {printable(str(folder))}."
         if folder is None:
             why = "The project was not saved yet, so none of its files are in its folder."
-        else:
-            why = f"These files are not in the folder of the project, {printable(str(folder))}."
         intro = quiet(
             f"{why} Tick those that whoever gets the bundle may have; the others are named in it, but are "
-            "not there. A project from somebody else may name any file of yours."
+            "not there. A project from somebody else may name any file of yours.",
+            textFormat=Qt.TextFormat.PlainText,
         )
-        intro.setTextFormat(Qt.TextFormat.PlainText)
         named = "Files outside of the project's folder"
         self.files = set_up(listing(named, "File", "Kind", "Size"), rootIsDecorated=False)
         self._rows = [self._row(one) for one in outside]
@@ -54,27 +53,22 @@ class BundleDialog(Dialog):
         name = printable(str(one.path), 1000)
         if one.real != one.path:
             name = f"{name} (leads to {printable(str(one.real), 1000)})"
-        kinds = {"trace": "trace", "experiment": "experiment", "table": "table"}
-        row = QTreeWidgetItem([name, kinds[one.kind], quantity(one.size, "B")])
-        row.setFlags(row.flags() | Qt.ItemFlag.ItemIsUserCheckable)
-        row.setCheckState(0, Qt.CheckState.Unchecked)
-        row.setTextAlignment(2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row.setToolTip(0, name)
-        return row
+        row = QTreeWidgetItem([name, one.kind, quantity(one.size, "B")])
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        return set_up(
+            row, flags=row.flags() | Qt.ItemFlag.ItemIsUserCheckable, toolTip=(0, name),
+            checkState=(0, Qt.CheckState.Unchecked), textAlignment=(2, right),
+        )  # fmt: skip
 
     @property
     def ticked(self) -> list[Outside]:
-        return [
-            one
-            for one, row in zip(self._found, self._rows, strict=True)
-            if row.checkState(0) == Qt.CheckState.Checked
-        ]
+        rows = zip(self._found, self._rows, strict=True)
+        return [one for one, row in rows if row.checkState(0) == Qt.CheckState.Checked]
 
     def _tick_all(self) -> None:
-        self.files.blockSignals(True)  # or all would be counted for each
-        for row in self._rows:
-            row.setCheckState(0, Qt.CheckState.Checked)
-        self.files.blockSignals(False)
+        with QSignalBlocker(self.files):  # or all would be counted for each
+            for row in self._rows:
+                row.setCheckState(0, Qt.CheckState.Checked)
         self.files.viewport().update()
         self._count()
 

@@ -79,9 +79,8 @@ class ChipBar(QWidget):
         self._workbench = workbench
         self._shown: list[Chip] = []
         self._buttons: dict[str, QToolButton] = {}
-        self.setObjectName("chips")
-        self.setAccessibleName("Active limits")
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed
+        set_up(self, objectName="chips", accessibleName="Active limits", sizePolicy=policy)
         self._row = fill_layout(QHBoxLayout(self), None, margins=(8, 0, 8, 0))
 
     @property
@@ -112,7 +111,4 @@ class ChipBar(QWidget):
         return QSize(1, super().minimumSizeHint().height())
 
     def _end(self, key: str) -> None:
-        for chip in self._shown:
-            if chip.key == key:
-                chip.end()
-                return
+        next(chip for chip in self._shown if chip.key == key).end()

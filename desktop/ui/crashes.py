@@ -28,7 +28,7 @@ from typing import IO
 
 from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, QSize, Qt, QtMsgType, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel, QPlainTextEdit
 from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
@@ -248,9 +248,9 @@ class Watch(QObject):
             "been sent anywhere; the report may name files, read it before you give it to somebody.",
             report(details, self._last.lines),
         )
-        save = self.dialog.add("&Save a copy and quit", QDialogButtonBox.ButtonRole.ActionRole)
-        save.clicked.connect(self._save)
-        self.dialog.finished.connect(self._told)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        self.dialog.add("&Save a copy and quit", role, clicked=self._save)
+        self.dialog.finished.connect(lambda: setattr(self, "dialog", None))
         self.dialog.open()
 
     @property
@@ -261,9 +261,6 @@ class Watch(QObject):
     def _save(self) -> None:
         if self._keep() and self._open and self.dialog is not None:
             self.dialog.accept()
-
-    def _told(self) -> None:
-        self.dialog = None
 
 
 class _Teller(logging.Handler):
@@ -287,31 +284,24 @@ class Trouble(Dialog):
 
     def __init__(self, sentence: str, more: str, report_text: str) -> None:
         super().__init__(QApplication.activeWindow(), "trouble", "Phasewright")
-        head = QLabel(f"<b>{sentence}</b>")
-        body = set_up(QLabel(more), textFormat=Qt.TextFormat.PlainText)
-        for label in (head, body):
-            label.setWordWrap(True)
-        self.report = set_up(QPlainTextEdit(report_text), readOnly=True)
-        self.report.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.report.setAccessibleName("Report")
-        self.report.hide()
-        self._buttons = QDialogButtonBox()
-        go_on = self.add("&Continue", QDialogButtonBox.ButtonRole.AcceptRole)
-        go_on.setDefault(True)
-        copy = self.add("Copy &report", QDialogButtonBox.ButtonRole.ActionRole)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(report_text))
-        show = self.add("S&how report", QDialogButtonBox.ButtonRole.ActionRole)
-        show.setCheckable(True)
-        show.toggled.connect(self._unfold)
-        self._buttons.accepted.connect(self.accept)
-        self._layout = lay_out(self, head, body, self.report, self._buttons)
-        self._layout.setStretch(2, 1)
+        head = set_up(QLabel(f"<b>{sentence}</b>"), wordWrap=True)
+        body = set_up(QLabel(more), textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+        self.report = set_up(
+            QPlainTextEdit(report_text), readOnly=True, accessibleName="Report", visible=False,
+            lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap,
+        )  # fmt: skip
+        self._buttons = set_up(QDialogButtonBox(), accepted=self.accept)
+        role = QDialogButtonBox.ButtonRole
+        self.add("&Continue", role.AcceptRole, default=True)
+        copy = lambda: QGuiApplication.clipboard().setText(report_text)  # noqa: E731 - handed on
+        self.add("Copy &report", role.ActionRole, clicked=copy)
+        self.add("S&how report", role.ActionRole, checkable=True, toggled=self._unfold)
+        lay_out(self, head, body, (self.report, 1), self._buttons)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
 
-    def add(self, text: str, role: QDialogButtonBox.ButtonRole) -> QPushButton:
-        button = self._buttons.addButton(text, role)
-        button.setAutoDefault(False)
-        return button
+    def add(self, text: str, role: QDialogButtonBox.ButtonRole, **settings: object) -> None:
+        """A button, set up."""
+        set_up(self._buttons.addButton(text, role), autoDefault=False, **settings)
 
     def _unfold(self, shown: bool) -> None:
         self.report.setVisible(shown)

@@ -31,11 +31,12 @@ class CurvesDialog(Dialog):
         super().__init__(parent, "curves", "Curves")
         self._workbench = workbench
         self.search = search_field("Find a curve", self._filter)
-        self.list = set_up(QListWidget(), accessibleName="Curves", itemActivated=self._fit)
-        self.list.itemChanged.connect(self._track)
-        # Of a long name the end says which of several curves it is.
-        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list = set_up(
+            QListWidget(), accessibleName="Curves", itemActivated=self._fit, itemChanged=self._track,
+            # Of a long name the end says which of several curves it is.
+            textElideMode=Qt.TextElideMode.ElideMiddle,
+            horizontalScrollBarPolicy=Qt.ScrollBarPolicy.ScrollBarAlwaysOff,
+        )  # fmt: skip
         buttons = self.closing()
         self.fit = buttons.addButton("&Fit this curve", QDialogButtonBox.ButtonRole.ActionRole)
         self.fit.clicked.connect(lambda: self._fit(self.list.currentItem()))
@@ -58,23 +59,21 @@ class CurvesDialog(Dialog):
         curves: Sequence[dict[str, str]] = [] if shown.document is None else shown.document.info["curves"]
         for one in curves:
             unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
-            item = set_up(QListWidgetItem(printable(f"{one['title']}{unit}")), data=(_CURVE, one["curve"]))
-            item.setToolTip(f"{item.text()}\n{printable(one['curve'])}")
-            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
+            item = QListWidgetItem(printable(f"{one['title']}{unit}"))
+            tip, checkable = f"{item.text()}\n{printable(one['curve'])}", Qt.ItemFlag.ItemIsUserCheckable
+            set_up(item, data=(_CURVE, one["curve"]), toolTip=tip, flags=item.flags() | checkable)
             self.list.addItem(item)
         self._mark(shown)
 
     def _mark(self, shown: Snapshot) -> None:
-        blocker = QSignalBlocker(self.list)
-        for item in self._items():
-            curve = item.data(_CURVE)
-            ticked = Qt.CheckState.Checked if curve in shown.project.tracks else Qt.CheckState.Unchecked
-            item.setCheckState(ticked)
-            font = set_up(QFont(self.list.font()), bold=curve == shown.project.curve)
-            item.setFont(font)
-            if curve == shown.project.curve and self.list.currentRow() < 0:
-                self.list.setCurrentItem(item)
-        del blocker
+        with QSignalBlocker(self.list):
+            for item in self._items():
+                curve = item.data(_CURVE)
+                ticked = Qt.CheckState.Checked if curve in shown.project.tracks else Qt.CheckState.Unchecked
+                bold = set_up(QFont(self.list.font()), bold=curve == shown.project.curve)
+                set_up(item, checkState=ticked, font=bold)
+                if curve == shown.project.curve and self.list.currentRow() < 0:
+                    self.list.setCurrentItem(item)
         self.list.viewport().update()
 
     def _items(self) -> list[QListWidgetItem]:

@@ -91,13 +91,8 @@ class Look:
     layer: Literal["all", "below", "above"] = "all"
 
 
-_GREY = {
-    "computing": "#8c8c8c",
-    "overhead": "#c4c4c4",
-    "io": "#4d4d4d",
-    "idle": "#f0f0f0",
-    "unmeasured": "#dadada",
-}
+_GREY = {"computing": "#8c8c8c", "overhead": "#c4c4c4", "io": "#4d4d4d", "idle": "#f0f0f0",
+         "unmeasured": "#dadada"}  # fmt: skip
 _GREY_RUNS = ("#000000", "#6e6e6e", "#3c3c3c", "#909090", "#1e1e1e", "#7f7f7f")
 #: Dashes of compared runs, in multiples of the line's width; the reference is solid in every style.
 _RUN_DASHES = ((6.0, 2.0), (2.0, 2.0), (9.0, 2.0, 2.0, 2.0), (1.0, 1.5), (4.0, 1.0, 1.0, 1.0))
@@ -123,20 +118,17 @@ def ink(look: Look) -> Ink:
 
 def _region_fills(theme: Theme, style: Style) -> dict[int, Fill]:
     """Areas of regions; colours as the window has them."""
-    rest = {
-        NO_REGION: Fill(mix(theme.border, theme.background, 0.25).name()),
-        OTHER_REGION: Fill(theme.muted),
-    }
     if style == "grey":
         greys = (round(60 + 150 * k / (REGION_COLOURS - 1)) for k in range(REGION_COLOURS))
         every = {k: Fill(f"#{grey:02x}{grey:02x}{grey:02x}") for k, grey in enumerate(greys)}
         return every | {NO_REGION: Fill("#f0f0f0"), OTHER_REGION: Fill("#202020")}
     share = 0.78 if theme.dark else 0.85
-    colours = {k: mix(colour, theme.background, share).name() for k, colour in enumerate(theme.regions)}
+    every = {k: Fill(mix(c, theme.background, share).name()) for k, c in enumerate(theme.regions)}
     if style == "patterns":
         hatches = [hatch for hatch in get_args(Hatch) for _ in range(2)]
-        return {k: Fill(c, 1.0, hatches[k], "#30363d") for k, c in colours.items()} | rest
-    return {k: Fill(colour) for k, colour in colours.items()} | rest
+        every = {k: replace(fill, hatch=hatches[k], ink="#30363d") for k, fill in every.items()}
+    between = Fill(mix(theme.border, theme.background, 0.25).name())
+    return every | {NO_REGION: between, OTHER_REGION: Fill(theme.muted)}
 
 
 def texts(figure: str, material: Material) -> dict[str, str]:
@@ -649,11 +641,9 @@ def _paint_breaks(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, 
     if ranges and mark.fill is not None and (wide := high > low).any():
         top, height = np.full(low.size, box.top), np.full(low.size, box.height)
         frame.sheet.rects(np.stack([low, top, high - low, height], axis=1)[wide], mark.fill)
-    inside = (breaks.time > box.x0) & (breaks.time < box.x1)
+    inside = breaks.time[(breaks.time > box.x0) & (breaks.time < box.x1)]
     if mark.stroke is not None:
-        frame.sheet.lines(
-            [[x, box.top, x, box.bottom] for x in box.x(breaks.time[inside]).tolist()], mark.stroke
-        )
+        frame.sheet.lines([[x, box.top, x, box.bottom] for x in box.x(inside).tolist()], mark.stroke)
 
 
 def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: Mapping[str, _Mark]) -> None:
@@ -745,7 +735,7 @@ def _paint_notes(
     boxes: list[tuple[LaneData, Box]],
     rail: float,
     rows: int,
-) -> None:
+) -> None:  # fmt: skip
     """Annotations: a line or a band in the lanes, its text above the phases."""
     em, sheet, box = frame.em, frame.sheet, boxes[0][1]
     top = box.top - rail - rows * _NOTE_ROW * em  # of the first row
@@ -781,9 +771,8 @@ def _paint_rows(frame: _Frame, plot: PlotData, box: Box) -> None:
     """Rules between the rows of a timeline, and their names where there is room for them."""
     em, row = frame.em, box.height / len(plot.rows)
     if row > 0.8:
-        rules = [
-            [box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(plot.rows))
-        ]
+        between = (box.top + k * row for k in range(1, len(plot.rows)))
+        rules = [[box.left, y, box.right, y] for y in between]
         frame.sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
     for k in range(0, len(plot.rows), max(1, math.ceil(1.25 * em / row))):
         name = fitted(plot.rows[k], em, 0.25 * frame.sheet.width)
@@ -849,9 +838,8 @@ def _phases(frame: _Frame, material: Material) -> None:
     if left_out:
         left_out += 1  # the line that says so takes one
         table = table[: max(len(table) - left_out, 1)]
-    widths = [
-        max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(len(table[0]))
-    ]
+    columns = zip(*table, strict=True)
+    widths = [max(text_width(cell, em, bold=True) for cell in column) + 1.5 * em for column in columns]
     # What is too wide is set smaller rather than cut.
     size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
     widths = [w * size / em for w in widths]

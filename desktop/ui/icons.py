@@ -29,20 +29,16 @@ def icon(name: str, colour: QColor, faint: QColor) -> QIcon:
     """The icon in `colour`, and in `faint` where it is disabled."""
     result = QIcon()
     for mode, ink in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, faint)):
-        renderer = QSvgRenderer(QByteArray(_svg(name, ink).encode()))
+        svg = (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" '
+            f'stroke="{ink.name()}" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round">'
+            f'<path d="{_STROKES[name]}"/></svg>'
+        )
+        renderer = QSvgRenderer(QByteArray(svg.encode()))
         for side in (20, 40, 80):
             picture = QPixmap(side, side)
             picture.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(picture)
-            renderer.render(painter, QRectF(0, 0, side, side))
-            painter.end()
+            with QPainter(picture) as painter:
+                renderer.render(painter, QRectF(0, 0, side, side))
             result.addPixmap(picture, mode)
     return result
-
-
-def _svg(name: str, ink: QColor) -> str:
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" '
-        f'stroke="{ink.name()}" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round">'
-        f'<path d="{_STROKES[name]}"/></svg>'
-    )

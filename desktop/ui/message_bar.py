@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Literal
 
-import PySide6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QPushButton
 
-import desktop
+from desktop.ui.about import versions_text
 from desktop.ui.pages import button, lay_out, quiet, row, set_up
 
 _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
@@ -61,9 +59,5 @@ class MessageBar(QFrame):
         self.show()
 
     def _copy(self) -> None:
-        versions = (
-            f"Phasewright {desktop.__version__}, Python {platform.python_version()}, "
-            f"Qt {PySide6.__version__}, {platform.platform()}"
-        )
-        parts = (self.sentence, self._details.toPlainText().strip(), versions)
+        parts = (self.sentence, self._details.toPlainText().strip(), versions_text())
         QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QStackedWidget, QWidget
 
 from desktop import resources
 from desktop.core.units import count
+from desktop.data.atomic import write_bytes
 from desktop.ui import theme as themes
 from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -352,10 +353,10 @@ class ModelPage(Page):
         self.ask_path("Save picture", self._write_picture, "PNG (*.png)", way="save")
 
     def _write_picture(self, path: Path) -> None:
-        from desktop.ui.reporting import save_png
+        from desktop.ui.figures import png
 
         try:
-            save_png(path, self.plots.picture())
+            write_bytes(path, png(self.plots.picture()))
         except OSError as error:
             self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
 

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QDialogButtonBox,
-    QHBoxLayout,
-    QLineEdit,
-    QListWidget,
-    QSpinBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QLineEdit, QListWidget, QSpinBox, QWidget
 
 from desktop.core.units import capital
 from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import asked_path, button, choices, form, lay_out, quiet, row, set_up
+from desktop.ui.pages import asked_path, button, choices, form, lay_out, quiet, row, same, set_up
 from desktop.ui.settings import Settings
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
@@ -39,8 +31,13 @@ class OpenDialog(Dialog):
         super().__init__(parent, "open_with", "Open with options")
         self._opened, self._folder = opened, folder
         self._make_fields()
+        file, folders = partial(self._choose, "Open a trace", "open"), "Open a trace that is a folder"
+        source = row(
+            (self.source, 1), button("&File…", file, autoDefault=False),
+            button("Fol&der…", partial(self._choose, folders, "folder"), autoDefault=False),
+        )  # fmt: skip
         fields = form(
-            ("&Trace", self._source_row()), ("&Kind", self.kind), ("&Unit of time", self.unit),
+            ("&Trace", source), ("&Kind", self.kind), ("&Unit of time", self.unit),
             ("&Processes", self.workers), ("&Scheduler", self.scheduler), ("", self.force),
         )  # fmt: skip
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
@@ -55,45 +52,30 @@ class OpenDialog(Dialog):
         titles = {format_id: importer(format_id).title for format_id in FORMATS}
         kinds = {None: "Detect"} | {key: capital(title) for key, title in titles.items()}
         self.kind = choices(kinds, objectName="kind", currentIndexChanged=lambda _: self._refresh())
-        self.unit = choices({unit: unit for unit in UNITS}, objectName="unit")
-        self.unit.setToolTip("Of the times in a curve file, or in an OTF trace that does not say it")
-        self.workers = set_up(QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES))
-        self.workers.setSpecialValueText("As many as pay")
-        self.workers.setToolTip("That read the locations of a large trace side by side, here")
-        self.scheduler = set_up(QLineEdit(), objectName="scheduler")
-        if importlib.util.find_spec("distributed") is None:
-            self.scheduler.setEnabled(False)
-            self.scheduler.setPlaceholderText("for a cluster, install phasewright[cluster]")
-        else:
-            self.scheduler.setPlaceholderText("none; such as tcp://host:8786")
-        self.scheduler.setToolTip(
-            "Of a dask.distributed cluster that reads instead; it must see the trace and your cache"
-        )
+        times = "Of the times in a curve file, or in an OTF trace that does not say it"
+        self.unit = choices(same(UNITS), objectName="unit", toolTip=times)
+        self.workers = set_up(
+            QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES), specialValueText="As many as pay",
+            toolTip="That read the locations of a large trace side by side, here",
+        )  # fmt: skip
+        none = importlib.util.find_spec("distributed") is None
+        self.scheduler = set_up(
+            QLineEdit(), objectName="scheduler", enabled=not none,
+            placeholderText="for a cluster, install phasewright[cluster]" if none
+            else "none; such as tcp://host:8786",
+            toolTip="Of a dask.distributed cluster that reads instead; it must see the trace and your cache",
+        )  # fmt: skip
         self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
-    def _source_row(self) -> QHBoxLayout:
-        return row(
-            (self.source, 1),
-            button("&File…", self._choose_file, autoDefault=False),
-            button("Fol&der…", self._choose_folder, autoDefault=False),
-        )
-
-    def _choose_file(self) -> None:
-        self._take(asked_path(self, "Open a trace", self._folder))
-
-    def _choose_folder(self) -> None:
-        self._take(asked_path(self, "Open a trace that is a folder", self._folder, way="folder"))
-
-    def _take(self, path: Path | None) -> None:
-        if path is not None:
+    def _choose(self, title: str, way: str) -> None:
+        if (path := asked_path(self, title, self._folder, way=way)) is not None:
             self.source.setText(str(path))
 
     def _refresh(self) -> None:
         self.unit.setEnabled(self.kind.currentData() in (None, "curve", "otf1"))
         there = self.source.text().strip()
-        self._buttons.button(QDialogButtonBox.StandardButton.Open).setEnabled(
-            bool(there) and _is_place(there)
-        )
+        opens = self._buttons.button(QDialogButtonBox.StandardButton.Open)
+        opens.setEnabled(bool(there) and _is_place(there))
 
     def _show(self, options: OpenOptions) -> None:
         self.kind.setCurrentIndex(max(0, self.kind.findData(options.format_id)))
@@ -129,19 +111,24 @@ class RemoteDialog(Dialog):
         super().__init__(parent, "open_remote", "Open remote")
         self._opened, self._settings = opened, settings
         recent = [path for path in settings.recent if isinstance(path, RemotePath)]
-        self.host = set_up(QComboBox(), objectName="host", editable=True)
-        self.host.addItems(hosts())
-        self.host.setToolTip("As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]")
-        self.path = set_up(QComboBox(), objectName="path", editable=True)
-        self.path.addItems([path.there for path in recent])
-        self.path.setToolTip("Of the trace there; what begins with ~/ is in your home there")
-        self.host.setCurrentText(recent[0].destination if recent else "")
-        self.path.setCurrentText(recent[0].there if recent else "")
-        self.scheduler = set_up(QLineEdit(), objectName="scheduler", placeholderText="none")
-        self.scheduler.setToolTip("Of a dask.distributed cluster there that imports, such as tcp://host:8786")
-        self.command = set_up(QLineEdit(settings.remote_command), objectName="command")
-        self.command.setPlaceholderText("phasewright serve, as a login shell finds it")
-        self.command.setToolTip("What ssh runs there; kept for all hosts")
+        host, there = (recent[0].destination, recent[0].there) if recent else ("", "")
+        self.host = choices(
+            same(hosts()), objectName="host", editable=True, currentText=host,
+            toolTip="As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]",
+        )  # fmt: skip
+        self.path = choices(
+            same(path.there for path in recent), objectName="path", editable=True, currentText=there,
+            toolTip="Of the trace there; what begins with ~/ is in your home there",
+        )  # fmt: skip
+        self.scheduler = set_up(
+            QLineEdit(), objectName="scheduler", placeholderText="none",
+            toolTip="Of a dask.distributed cluster there that imports, such as tcp://host:8786",
+        )  # fmt: skip
+        self.command = set_up(
+            QLineEdit(settings.remote_command), objectName="command",
+            placeholderText="phasewright serve, as a login shell finds it",
+            toolTip="What ssh runs there; kept for all hosts",
+        )  # fmt: skip
         fields = form(
             ("&Host", self.host), ("&Trace", self.path), ("&Scheduler", self.scheduler),
             ("&Program there", self.command),
@@ -149,8 +136,8 @@ class RemoteDialog(Dialog):
         note = quiet("Your own ssh connects. The trace is imported there; what you look at comes here.")
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
         lay_out(self, fields, note, self._buttons)
-        self.host.editTextChanged.connect(lambda _: self._refresh())
-        self.path.editTextChanged.connect(lambda _: self._refresh())
+        for box in (self.host, self.path):
+            box.editTextChanged.connect(lambda _: self._refresh())
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
         self._refresh()
 

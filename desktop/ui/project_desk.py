@@ -348,20 +348,17 @@ class ProjectDesk(QObject):
         """One file with the project and all that it needs; asks for each file outside of its folder."""
         suggested = self._suggested(".phasewright.zip")
         target = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
-        if target is None:
-            return
+        if target is not None:
+            self.projects.find_outside(partial(self._ask_for_files, target))
 
+    def _ask_for_files(self, target: Path, outside: tuple[Outside, ...]) -> None:
         def pack(allowed: frozenset[Path]) -> None:
-            done = partial(self._say_where, "The bundle is in")
-            self.projects.export_bundle(target, None, done, allowed)
+            self.projects.export_bundle(target, None, partial(self._say_where, "The bundle is in"), allowed)
 
-        def choose(outside: tuple[Outside, ...]) -> None:
-            if outside:
-                set_up(BundleDialog(self._window, outside, self.projects.folder), chosen=pack).open()
-            else:
-                pack(frozenset())
-
-        self.projects.find_outside(choose)
+        if outside:
+            set_up(BundleDialog(self._window, outside, self.projects.folder), chosen=pack).open()
+        else:
+            pack(frozenset())
 
     def _say_where(self, what: str, path: Path) -> None:
         self._window.say(f"{what} {path}", 8000)

@@ -129,11 +129,6 @@ def write_live(
     return material
 
 
-def save_png(path: Path, picture: QImage) -> None:
-    """A picture as a file, as `write_bytes` does it."""
-    write_bytes(path, figures.png(picture))
-
-
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
     """How a figure stands in a report: as wide as the text; the phase table as high as its rows."""
     height = _FIGURE_HEIGHT.get(picture.figure, 80.0)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidge
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import button, choices, divided, lay_out, quiet, refill
+from desktop.ui.pages import button, choices, divided, lay_out, quiet, refill, set_up
 from desktop.ui.panels import Panel
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import B, Side, T
@@ -40,23 +40,19 @@ class SidePanel(Panel, Generic[T, B]):
         self.tools: list[QWidget] = []
         self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
         self.choice = self._combo(what, lambda place: self._side.choose(place))
-        self.page = self._button("&Page…", self._open_page)
-        self.page.setToolTip("All of it, on a page of its own")
+        self.page = set_up(self._button("&Page…", self._open_page), toolTip="All of it, on a page of its own")
         self.head, self.flow = flowing(self.choice)
         self.why = quiet(textFormat=Qt.TextFormat.PlainText)
-        self.answers, self.offered = flowing()
-        empty = QWidget()
-        lay_out(empty, self.why, self.answers, None)
-        self.pages = QStackedWidget()
-        self.pages.addWidget(empty)
-        self._whole = lay_out(self, self.head, margins=(6, 4, 6, 4), spacing=4)
-        self._whole.addWidget(self.pages, 1)
         self.add = self._button("", self.addAsked.emit)
         self.again = self._button("&Read again", lambda: self._side.read_again())
         self.find_it = self._button("F&ind it…", lambda: self.findAsked.emit(self.choice.currentIndex()))
         self.page_of = self._button("Open its &page…", self._open_page)
-        for one in (self.add, self.again, self.find_it, self.page_of):
-            self.offered.addWidget(one)
+        self.answers, _ = flowing(self.add, self.again, self.find_it, self.page_of)
+        empty = QWidget()
+        lay_out(empty, self.why, self.answers, None)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(empty)
+        lay_out(self, self.head, (self.pages, 1), margins=(6, 4, 6, 4), spacing=4)
 
     # ---- building
 
@@ -92,6 +88,10 @@ class SidePanel(Panel, Generic[T, B]):
         """Draw what differs."""
         raise NotImplementedError
 
+    def unreadable(self, name: str, problem: str) -> tuple[str, tuple[QPushButton, ...]]:
+        """`why_empty` of one that cannot be read."""
+        return f"{name} cannot be read: {problem.rstrip('.')}.", (self.again, self.find_it, self.add)
+
     # ---- showing
 
     def attach(self, side: Side[T, B]) -> None:
@@ -120,8 +120,7 @@ class SidePanel(Panel, Generic[T, B]):
     def _show(self, old: T, new: T) -> None:
         refill(self.choice, dict(enumerate(new.names)))
         self.choice.setCurrentIndex(new.chosen)
-        self.choice.setToolTip(self.choice.currentText())
-        self.choice.setVisible(len(new.names) > 0)
+        set_up(self.choice, toolTip=self.choice.currentText(), visible=bool(new.names))
         self.page.setEnabled(new.chosen >= 0)
         why, buttons = self.why_empty(new)
         self.why.setText(why)

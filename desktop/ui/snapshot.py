@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEventLoop
 
 from desktop import stopping
-from desktop.data.atomic import place_of
+from desktop.data.atomic import place_of, write_bytes
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def snapshot(
     """
     from desktop.data.project_file import is_project
     from desktop.ui.app import application
+    from desktop.ui.figures import png
     from desktop.ui.frame import Frame
-    from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
     from desktop.ui.theme import DARK, LIGHT
 
@@ -98,7 +98,7 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        save_png(Path(output), frame.grab().toImage())
+        write_bytes(Path(output), png(frame.grab().toImage()))
         return run.curve, fit
     finally:
         frame.close_unasked()

@@ -269,7 +269,7 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     dialog.text.setPlainText("peak")
     dialog.accept()
     assert bench.snapshot.project.annotations[0].text == "peak"
-    panel.choose_note(1)
+    panel.note_table.select_key(1)
     panel.go_to_note()
     assert view.visible_range() == pytest.approx((0.375, 1.125))
     panel.hide_note()

@@ -1038,7 +1038,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     # Of all locations again, as one step that can be undone.
     view.fit_rows()
     opened.show_panel("views")
-    panel.choose_note(0)
+    panel.note_table.select_key(0)
     panel.edit_note()
     dialog = note_dialog(opened)
     assert dialog.location.currentText() == "rank 2"
@@ -1082,7 +1082,7 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: TracePage) -> None
     settle(qtbot, opened)
     assert view._notes._flags == []
     panel = opened.panel("views")
-    panel.choose_note(0)
+    panel.note_table.select_key(0)
     panel.edit_note()
     dialog = note_dialog(opened)
     assert dialog.location.currentText() == "location number 99"

@@ -56,11 +56,8 @@ def _model(analysis: Effects, every: Effects) -> tuple[list[Effect], list[bool]]
 
 def half_normal(analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str) -> Content:
     """|effect| against half-normal quantiles; the line's slope is the standard error."""
-    name = effect_word(half)
-    x, y = (
-        Axis(f"size of {name}{f' [{unit}]' if unit else ''}", zero=True),
-        Axis("half-normal quantile", zero=True),
-    )
+    x = Axis(f"size of {effect_word(half)}{f' [{unit}]' if unit else ''}", zero=True)
+    y = Axis("half-normal quantile", zero=True)
     if analysis is None or every is None or len(every.effects) < 3:
         return Content(x, y, empty="The half-normal plot needs three or more effects.")
     scale = 0.5 if half else 1.0
@@ -111,8 +108,7 @@ def pareto(
     analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
 ) -> Content:
     """Effects by size, with the limit above which they are marked."""
-    name = effect_word(half)
-    title = f"size of {name}{f' [{unit}]' if unit else ''}"
+    title = f"size of {effect_word(half)}{f' [{unit}]' if unit else ''}"
     if analysis is None or every is None or not every.effects:
         return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
     scale = 0.5 if half else 1.0
@@ -198,9 +194,8 @@ def powers(likely: Powers | None, power: float) -> Content:
     shown = sorted({power, likely.power} & set(likely.powers[near].tolist()))
     at = np.array([int(np.argmin(np.abs(likely.powers - v))) for v in shown], np.int64)
     names = tuple("as analysed" if v == power else "fits best" for v in shown)
-    points = Series(
-        "points", likely.powers[at], likely.likelihood[at], names=names, labels=frozenset(range(len(shown)))
-    )
+    every = frozenset(range(len(shown)))
+    points = Series("points", likely.powers[at], likely.likelihood[at], names=names, labels=every)
     return Content(x, y, (line, points), ((-1.9207, "95 %"),))
 
 
@@ -288,15 +283,11 @@ def _orders(analysis: Effects) -> Floats:
     return np.arange(1.0, len(labels) + 1)
 
 
-def over_delay(
-    by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool = False
-) -> Content:
+def over_delay(by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], why: str, whole: bool) -> Content:
     """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
     the effect itself."""
-    x, y = (
-        Axis("size of the delay [units]", log=True),
-        Axis(f"effect{'' if whole else ' per unit of delay'}{f' [{unit}]' if unit else ''}"),
-    )
+    x = Axis("size of the delay [units]", log=True)
+    y = Axis(f"effect{'' if whole else ' per unit of delay'}")
     series: list[Series] = []
     for k, (name, dose) in enumerate((n, d) for n, d in by_name if n in shown):
         value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
@@ -313,17 +304,16 @@ def over_delay(
     return Content(x, y, tuple(series), empty=why)
 
 
-def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
+def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], why: str) -> Content:
     """Effects over processors with a/p + b."""
-    x, y = Axis("processors", log=True), Axis(f"effect{f' [{unit}]' if unit else ''}", zero=True)
+    x, y = Axis("processors", log=True), Axis("effect", zero=True)
     series: list[Series] = []
     for k, one in enumerate(s for s in scaled if s.term in shown):
         p, effect = np.array(one.p), np.array(one.effect)
         half = np.nan_to_num(t_limit(math.inf) * np.array(one.se))
         fine = np.geomspace(p.min(), p.max(), 60)
-        series.append(
-            Series("line", fine, one.fit.shared / fine + one.fit.serial, colour=k, dashed=k % 2 == 1)
-        )
+        fitted = one.fit.shared / fine + one.fit.serial
+        series.append(Series("line", fine, fitted, colour=k, dashed=k % 2 == 1))
         words = tuple(f"{one.term} on {q:g}\neffect {digits(e)}" for q, e in zip(p, effect, strict=True))
         series.append(
             Series("points", p, effect, one.term, colour=k, mark=MARKS[k % len(MARKS)],

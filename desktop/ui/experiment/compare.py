@@ -74,11 +74,11 @@ class CompareStep(Step):
         self.factor, self.scale = (
             choices({}, act=lambda _: self._draw(), name=name) for name in ("Factor", "Scale")
         )
-        self.half_se = set_up(QDoubleSpinBox(), range=(0, 1e9), decimals=4, singleStep=0.01)
-        self.half_se.setSpecialValueText("from replicates")
-        self.half_se.setAccessibleName("Standard error of a half effect")
-        self.half_se.setToolTip("Where there are no replicates, as another experiment or a report says it")
-        self.half_se.valueChanged.connect(lambda _: self._draw())
+        self.half_se = set_up(
+            QDoubleSpinBox(), range=(0, 1e9), decimals=4, singleStep=0.01, specialValueText="from replicates",
+            accessibleName="Standard error of a half effect", valueChanged=lambda _: self._draw(),
+            toolTip="Where there are no replicates, as another experiment or a report says it",
+        )  # fmt: skip
         self.verdict = quiet()
         self.single = FrameView("One factor and the scale")
         self.over_p = set_up(FrameView("Effects over processors"), chosen=bench.select)
@@ -87,11 +87,8 @@ class CompareStep(Step):
         self.doses = set_up(FrameView("Effects over the delay"), chosen=bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_said = quiet()
-        self.dose_shown = choices(
-            {"unit": "effect per unit of delay", "effect": "effect"},
-            act=lambda _: self._draw_many(),
-            name="Chart of delay sizes",
-        )
+        shown = {"unit": "effect per unit of delay", "effect": "effect"}
+        self.dose_shown = choices(shown, act=lambda _: self._draw_many(), name="Chart of delay sizes")
         self.response = choices({}, act=bench.choose_rows, name="Response that ranks the runs")
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
@@ -127,24 +124,18 @@ class CompareStep(Step):
     # ---- showing
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
-        if new.name != old.name or (
-            new.project.imported is not old.project.imported and not self.bench.branch.edited
-        ):
+        renamed = new.name != old.name
+        other = new.project.imported is not old.project.imported and not self.bench.branch.edited
+        if renamed or other:
             self.here_p = self.here_delay = 0.0
-        if (
-            new.effects is not old.effects
-            or new.parts is not old.parts
-            or new.search is not old.search
-            or new.project is not old.project
-            or new.name != old.name
-        ):
+        drawn = ("effects", "parts", "search", "project")
+        if renamed or any(getattr(new, of) is not getattr(old, of) for of in drawn):
             self._draw()
         if new.selected != old.selected:
             for table in self._terms:
                 table.select_key(new.selected)
             self._draw_charts(new.selected)
-
-        if new.name != old.name or (self._fresh and (new.search or new.parts)):
+        if renamed or (self._fresh and (new.search or new.parts)):
             self._show_tab(new)
 
     def _show_tab(self, new: ExperimentSnapshot) -> None:
@@ -160,26 +151,17 @@ class CompareStep(Step):
         return self.barriers, self.versions, self.scaling, self.over_p, self.doses
 
     def _tables_group(self) -> QWidget:
-        return group(
-            "Tables",
-            quiet(
-                "Say with how many processors and which delay each was measured. The first line is what is "
-                "open here."
-            ),
-            self.tables,
-            row(
-                button(
-                    "Add table…", self._add, "Runs, effects, or the experiment.toml of another experiment"
-                ),
-                button("Remove", self._remove),
-                None,
-            ),
-        )
+        say = quiet("Say with how many processors and which delay each was measured. The first line is what "
+                    "is open here.")  # fmt: skip
+        tip = "Runs, effects, or the experiment.toml of another experiment"
+        tools = row(button("Add table…", self._add, tip), button("Remove", self._remove), None)
+        return group("Tables", say, self.tables, tools)
 
     def _cost(self, least: float, name: str) -> QDoubleSpinBox:
-        box = set_up(QDoubleSpinBox(), range=(least, 1e9), decimals=4, accessibleName=name)
-        box.valueChanged.connect(lambda _: self._draw())
-        return box
+        return set_up(
+            QDoubleSpinBox(), range=(least, 1e9), decimals=4, accessibleName=name,
+            valueChanged=lambda _: self._draw(),
+        )  # fmt: skip
 
     def _here(self) -> Compared | None:
         new = self.bench.snapshot
@@ -194,18 +176,15 @@ class CompareStep(Step):
     def _draw(self) -> None:
         new = self.bench.snapshot
         here, others = self._here(), new.project.tables
+        said = frozenset(("Processors", "Delay"))  # by the parts of a table themselves
+        listed = [(_HERE, here, "strong", frozenset[str]())] if here else []
+        listed += [(f"{_HERE}{k}", part, "", said) for k, part in enumerate(new.parts)]
+        listed += [(str(k), table, "", frozenset[str]()) for k, table in enumerate(others)]
         rows = []
-        parts = [(f"{_HERE}{k}", part) for k, part in enumerate(new.parts)]
-        own = [*([(_HERE, here)] if here else []), *parts]
-        for key, table in [*own, *((str(k), t) for k, t in enumerate(others))]:
-            base = table.unperturbed if math.isfinite(table.unperturbed) else None
-            cells: tuple[Value, ...] = (
-                table.name, _plain(table.processors), _plain(table.delay), len(table.effects), base
-            )  # fmt: skip
-            part = key.startswith(_HERE) and key != _HERE
-            fixed = frozenset(("Processors", "Delay")) if part else frozenset[str]()
-            tone = "strong" if key == _HERE else ""
-            rows.append(TableRow(cells, key, tone, str(table.path), fixed=fixed))
+        for key, one, tone, fixed in listed:
+            base = one.unperturbed if math.isfinite(one.unperturbed) else None
+            cells = (one.name, _plain(one.processors), _plain(one.delay), len(one.effects), base)
+            rows.append(TableRow(cells, key, tone, str(one.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
         self._draw_barriers(here)
         self._draw_versions(here, others)
@@ -268,9 +247,8 @@ class CompareStep(Step):
         for box in (self.factor, self.scale):
             refill(box, same(names))
         if names != self._names and new.effects is not None and len(names) > 1:
-            for combo, name in zip(
-                (self.factor, self.scale), comparing.guess_scale(new.effects), strict=True
-            ):
+            guess = comparing.guess_scale(new.effects)
+            for combo, name in zip((self.factor, self.scale), guess, strict=True):
                 refill(combo, same(names), name)
         self._names = names
         columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
@@ -321,11 +299,9 @@ class CompareStep(Step):
         try:
             self._dosed = comparing.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
-            shown = (
-                "Effect at each size of the delay, as a pilot has it."
-                if self.dose_shown.currentData() == "effect"
-                else "Effect for each unit of delay; level lines say that the linear model holds."
-            )
+            shown = "Effect for each unit of delay; level lines say that the linear model holds."
+            if self.dose_shown.currentData() == "effect":
+                shown = "Effect at each size of the delay, as a pilot has it."
             fails = f" The linear model fails for {', '.join(bent)} (dashed)." if bent else ""
             self.dose_said.setText(shown + fails)
         except ValueError as error:
@@ -337,19 +313,17 @@ class CompareStep(Step):
     def _draw_charts(self, selected: str) -> None:
         """The largest effects, and the one that is chosen."""
         largest = sorted(self._scaled, key=lambda s: -max(map(abs, s.effect)))
-        terms = _few([s.term for s in largest], selected)
-        self.over_p_chart.set_content(
-            charts.over_scale(self._scaled, terms, "", self._over_p_why), self.over_p_said.text()
-        )
+        content = charts.over_scale(self._scaled, _few([s.term for s in largest], selected), self._over_p_why)
+        self.over_p_chart.set_content(content, self.over_p_said.text())
         names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
         whole = self.dose_shown.currentData() == "effect"
-        self.dose_chart.set_content(
-            charts.over_delay(self._dosed, names, "", self._dose_why, whole), self.dose_said.text()
-        )
+        content = charts.over_delay(self._dosed, names, self._dose_why, whole)
+        self.dose_chart.set_content(content, self.dose_said.text())
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
         search = new.search
-        self._show_responses(new)
+        refill(self.response, same(new.responses), new.project.analysis.response or new.read_response)
+        self.response.setEnabled(search is not None)
         why = (
             "An array search needs an experiment whose design is an orthogonal array, or a table of runs: a "
             "column of levels or sizes for each factor, and one of responses."
@@ -373,10 +347,6 @@ class CompareStep(Step):
         )
         self.ranking.show_rows(*effect_rows.ranking(search))
         self.level_chart.set_content(_level_means(search.levels, search.factors), self.search_said.text())
-
-    def _show_responses(self, new: ExperimentSnapshot) -> None:
-        refill(self.response, same(new.responses), new.project.analysis.response or new.read_response)
-        self.response.setEnabled(new.search is not None)
 
     # ---- acting
 

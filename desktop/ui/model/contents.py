@@ -82,9 +82,8 @@ def scaling(
                 )
             )  # fmt: skip
         elif not alone:
-            series.append(
-                Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
-            )
+            none, label = np.empty(0), f"{name} (never measured)"
+            series.append(Series("points", none, none, label, colour, mark))
         series += _left_out(shown, c, s, quantity, alone)
         mine = np.isin(keys[cell_scaling.index], np.array(sorted(here), np.int64))
         if mine.any():
@@ -105,10 +104,8 @@ def scaling(
         selected=shown.view.lines,
     )  # fmt: skip
     what = f"{data.codes[c0]} on {data.systems[s0]}" if cells == "cell" else f"{len(pairs)} cells"
-    return (
-        content,
-        f"{results.quantity_title(fit, quantity)} of {what} over processors, with the fitted curve",
-    )
+    title = results.quantity_title(fit, quantity)
+    return content, f"{title} of {what} over processors, with the fitted curve"
 
 
 def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
@@ -127,9 +124,8 @@ def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
     label = "extrapolated" if alone else ""
     for outside in (cell.grid <= a, cell.grid >= b):
         if outside.sum() > 1:
-            series.append(
-                Series("line", cell.grid[outside], cell.fitted[outside], label, colour, dashed=True)
-            )
+            x, y = cell.grid[outside], cell.fitted[outside]
+            series.append(Series("line", x, y, label, colour, dashed=True))
             label = ""
     return series
 
@@ -151,17 +147,12 @@ def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Se
     if old is None or fit is None or cell is None or old is fit:
         return []
     code, system = fit.data.codes[cell[0]], fit.data.systems[cell[1]]
-    if code not in old.data.codes or system not in old.data.systems:
-        return []
-    if (old.response.kind, old.data.transformed) != (fit.response.kind, fit.data.transformed):
+    same = (old.response.kind, old.data.transformed) == (fit.response.kind, fit.data.transformed)
+    if not same or code not in old.data.codes or system not in old.data.systems:
         return []
     at = old.data.codes.index(code), old.data.systems.index(system)
-    cell_scaling = results.scaling(old, *at, quantity, largest)
-    return [
-        Series(
-            "line", cell_scaling.grid, cell_scaling.fitted, "before the last exclusion", "muted", width=1.1
-        )
-    ]
+    one = results.scaling(old, *at, quantity, largest)
+    return [Series("line", one.grid, one.fitted, "before the last exclusion", "muted", width=1.1)]
 
 
 def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
@@ -177,14 +168,12 @@ def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
     p = np.log(data.p[at])
     spread = (p - p.min()) / max(float(np.ptp(p)), 1e-9) * 0.5 - 0.25
     fitted_unit = "s" if fit.response.kind == "t" else "t'"
+    each = "in each from small to large p"
     x, axis = {
         "fitted": (fit.fitted[at], Axis(f"Fitted ({fitted_unit})")),
         "p": (data.p[at], Axis(_P, log=True, doubling=True)),
-        "system": (
-            data.system[at] + spread,
-            Axis("System, in each from small to large p", categories=data.systems),
-        ),
-        "code": (data.code[at] + spread, Axis("Code, in each from small to large p", categories=data.codes)),
+        "system": (data.system[at] + spread, Axis(f"System, {each}", categories=data.systems)),
+        "code": (data.code[at] + spread, Axis(f"Code, {each}", categories=data.codes)),
     }[against]
     odd = set(suspects(fit).tolist())
     marked = frozenset(k for k, place in enumerate(at.tolist()) if place in odd)

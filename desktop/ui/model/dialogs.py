@@ -61,17 +61,16 @@ class AssignColumns(Dialog):
         self.units: dict[str, QComboBox] = {}
         grid = QGridLayout()
         for k, (role, title) in enumerate(_ROLES.items()):
-            box = choices(
+            box = self.headings[role] = choices(
                 same((_NOTHING, *table.headings)), table.found.get(role), accessibleName=title,
                 currentIndexChanged=self._check,
             )  # fmt: skip
             grid.addWidget(titled(title, box), k, 0)
             grid.addWidget(box, k, 1)
-            self.headings[role] = box
             if role in UNITS:
-                unit = choices(same(("as the heading says", *UNITS[role])), accessibleName=f"Unit of {title}")
-                grid.addWidget(unit, k, 2)
-                self.units[role] = unit
+                units = same(("as the heading says", *UNITS[role]))
+                self.units[role] = choices(units, accessibleName=f"Unit of {title}")
+                grid.addWidget(self.units[role], k, 2)
         grid.setColumnStretch(1, 1)
         intro = quiet(
             f"{name} has the columns {', '.join(table.headings[:12])}. "
@@ -83,10 +82,9 @@ class AssignColumns(Dialog):
         self._check()
 
     def accept(self) -> None:
-        columns, units = self._columns(), {}
-        for role, box in self.units.items():
-            if role in columns and box.currentIndex() > 0:
-                units[role] = box.currentText()
+        columns = self._columns()
+        chosen = ((role, box) for role, box in self.units.items() if role in columns)
+        units = {role: box.currentText() for role, box in chosen if box.currentIndex() > 0}
         super().accept()
         self.assigned.emit(columns, units)
 
@@ -128,13 +126,11 @@ class AddRuns(Dialog):
         self.system = _names(systems, "System")
         kinds = {False: "Run time", True: "Duration of one phase"}
         self.what = choices(kinds, currentIndexChanged=self._check)
-        self.phase, self.n = QSpinBox(), QSpinBox()
-        for box, name in ((self.phase, "Phase"), (self.n, "Number of phases")):
-            box.setRange(1, 999)
-            box.setAccessibleName(name)
-        self.n.setValue(4)
-        self.n.valueChanged.connect(self.phase.setMaximum)
-        self.phase.setMaximum(4)
+        self.phase = set_up(QSpinBox(), range=(1, 4), accessibleName="Phase")
+        self.n = set_up(
+            QSpinBox(), range=(1, 999), accessibleName="Number of phases", value=4,
+            valueChanged=self.phase.setMaximum,
+        )  # fmt: skip
         kinds_of_phases = same(("constant", "linear", "quadratic", "mixed"))
         self.model = choices(kinds_of_phases, accessibleName="Kind of phases")
         phases = row(self.phase, QLabel("of"), self.n, self.model, None)
@@ -188,8 +184,7 @@ class AddRuns(Dialog):
 
 def _names(known: Sequence[str], title: str) -> QComboBox:
     """A name to be written, or one of those known."""
-    box = choices(same(known), editable=True, accessibleName=title)
-    line = box.lineEdit()
-    assert isinstance(line, QLineEdit)
-    line.setPlaceholderText(f"name of the {title.lower()}")
-    return box
+    tip = f"name of the {title.lower()}"
+    return choices(
+        same(known), editable=True, accessibleName=title, lineEdit=set_up(QLineEdit(), placeholderText=tip)
+    )

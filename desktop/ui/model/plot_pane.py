@@ -10,7 +10,20 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QSpinBox, QTabW
 
 from desktop.data.chart import Content
 from desktop.ui.model import contents
-from desktop.ui.pages import K, button, choices, divided, lay_out, refill, row, same, set_up, titled, turn_to
+from desktop.ui.pages import (
+    K,
+    button,
+    choices,
+    divided,
+    lay_out,
+    refill,
+    row,
+    same,
+    set_up,
+    stacked,
+    titled,
+    turn_to,
+)
 from desktop.ui.plots.chart import Chart
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -32,10 +45,11 @@ class PlotPane(QWidget):
         )
         self.code.currentTextChanged.connect(lambda text: self._look(code=text))
         self.system.currentTextChanged.connect(lambda text: self._look(system=text))
-        self.p = set_up(QSpinBox(), objectName="look_p", accessibleName="Processors p", range=(1, 10_000_000))
-        self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-        self.p.setKeyboardTracking(False)
-        self.p.valueChanged.connect(lambda value: self._look(p=float(value)))
+        self.p = set_up(
+            QSpinBox(), objectName="look_p", accessibleName="Processors p", range=(1, 10_000_000),
+            stepType=QSpinBox.StepType.AdaptiveDecimalStepType, keyboardTracking=False,
+            valueChanged=lambda value: self._look(p=float(value)),
+        )  # fmt: skip
         cell = row(
             titled("&Code", self.code), (self.code, 1), titled("on s&ystem", self.system),
             (self.system, 1), titled("with &p =", self.p), self.p, margins=(8, 4, 8, 2),
@@ -44,23 +58,21 @@ class PlotPane(QWidget):
         self.scaling, self.residuals, self.quantiles, self.cells = map(
             Chart, ("Scaling", "Residuals", "Quantile-quantile", "Cells")
         )
-        self.speeds, self.works = (
-            Chart("Relative speeds of the systems"),
-            Chart("Relative works of the codes"),
-        )
+        self.speeds = Chart("Relative speeds of the systems")
+        self.works = Chart("Relative works of the codes")
         self.shares = Chart("Shares of the functions")
         self.quantity = self._box(
             "Show", {q: {"time": "Time", "t'": "t'", "efficiency": "Efficiency", "speed-up": "Speed-up"}[q]
                      for q in QUANTITIES}
         )  # fmt: skip
-        self.several = self._box(
-            "of",
-            {"cell": "this cell", "code": "this code on all systems", "system": "all codes on this system"},
-        )
+        cells = {
+            "cell": "this cell",
+            "code": "this code on all systems",
+            "system": "all codes on this system",
+        }
+        self.several = self._box("of", cells)
         self.log = set_up(QCheckBox("Logarithmic"), checked=True, toggled=lambda _: self._draw())
-        self.against = self._box(
-            "Against", {"fitted": "fitted", "p": "p", "system": "system", "code": "code"}
-        )
+        self.against = self._box("Against", same(("fitted", "p", "system", "code")))
         self.measure = self._box("Colour", CELL_MEASURES)
         self.leave_out = button(
             "Leave cells out", self._leave_cells_out, "Predict every cell from a fit to all others"
@@ -106,10 +118,8 @@ class PlotPane(QWidget):
         self.p.setValue(round(new.view.p))
         self.leave_out.setEnabled(fit is not None and fit.kind == "joint" and not new.checks)
         self._showing = False
-        if any(
-            getattr(new, name) is not getattr(old, name)
-            for name in ("fit", "view", "checks", "previous", "selection")
-        ):
+        drawn = ("fit", "view", "checks", "previous", "selection")
+        if any(getattr(new, name) is not getattr(old, name) for name in drawn):
             self._draw()
 
     def picture(self) -> QImage:
@@ -139,14 +149,9 @@ class PlotPane(QWidget):
 
     def _look_at_cell(self, code: int | None, system: int | None) -> None:
         fit = self._bench.snapshot.fit
-        if fit is None:
-            return
-        changes = {}
-        if code is not None:
-            changes["code"] = fit.data.codes[code]
-        if system is not None:
-            changes["system"] = fit.data.systems[system]
-        self._bench.look(**changes)
+        if fit is not None:
+            changes = {} if code is None else {"code": fit.data.codes[code]}
+            self._bench.look(**changes | ({} if system is None else {"system": fit.data.systems[system]}))
 
     def _leave_cells_out(self) -> None:
         self.measure.setCurrentIndex(self.measure.findData("left out"))
@@ -167,16 +172,12 @@ class PlotPane(QWidget):
         self, title: str, plots: dict[Chart, Draws], *controls: QWidget, holder: QWidget | None = None
     ) -> None:
         """A tab of plots with what each draws, below controls; `holder`: what several plots stand in."""
-        page = QWidget()
-        layout = lay_out(page, margins=(0, 2, 0, 0), spacing=2)
-        if controls:
-            above = row(margins=(8, 2, 8, 0))
-            for control in controls:
-                if isinstance(control, QComboBox):
-                    above.addWidget(titled(control.accessibleName(), control))
-                above.addWidget(control, isinstance(control, QComboBox))
-            above.addStretch(0)
-            layout.addLayout(above)
-        layout.addWidget(holder or next(iter(plots)), 1)
+        above = row(margins=(8, 2, 8, 0) if controls else 0)
+        for control in controls:
+            if isinstance(control, QComboBox):
+                above.addWidget(titled(control.accessibleName(), control))
+            above.addWidget(control, isinstance(control, QComboBox))
+        above.addStretch(0)
         self._pages.append(plots)
-        self.tabs.addTab(page, title)
+        drawn = holder or next(iter(plots))
+        self.tabs.addTab(stacked(above, (drawn, 1), margins=(0, 2, 0, 0), spacing=2), title)

@@ -41,9 +41,10 @@ class SettingsPane(QWidget):
         self._grid = set_up(QGridLayout(), horizontalSpacing=10, verticalSpacing=2)
         for text in THE_SEVEN:
             self._box(text)
-        self.own = set_up(QLineEdit(), objectName="own_function", accessibleName="Function of your own")
-        self.own.setPlaceholderText("another function of p, such as log2(p)/p^0.5")
-        self.own.returnPressed.connect(self._add_own)
+        self.own = set_up(
+            QLineEdit(), objectName="own_function", accessibleName="Function of your own",
+            placeholderText="another function of p, such as log2(p)/p^0.5", returnPressed=self._add_own,
+        )  # fmt: skip
         functions = "p, numbers, + - * / ^ ( ), log, log2, log10, sqrt, cbrt, exp"
         add = button("Add", self._add_own, f"Fit this function as well; {functions}")
         self.fault = set_up(QLabel(), objectName="own_fault", wordWrap=True, visible=False)
@@ -54,9 +55,10 @@ class SettingsPane(QWidget):
         self.response = self._choice("Response", _RESPONSES, bench.set_response)
         self.reference = self._choice("Reference", {}, bench.set_reference)
         self.repeats = self._choice("Repeats", _REPEATS, bench.set_repeats)
-        self.positive = QCheckBox("Keep parameters positive")
-        self.positive.setToolTip("By default they are free: one below zero says that a function does not fit")
-        self.positive.clicked.connect(bench.set_positive)
+        self.positive = set_up(
+            QCheckBox("Keep parameters positive"), clicked=bench.set_positive,
+            toolTip="By default they are free: one below zero says that a function does not fit",
+        )  # fmt: skip
         chosen = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
         for number, (title, box) in enumerate(
             (("&Fit", self.kind), ("&Response", self.response), ("R&eference", self.reference),
@@ -65,12 +67,12 @@ class SettingsPane(QWidget):
             line, column = divmod(number, 2)
             chosen.addWidget(titled(title, box), line, 2 * column)
             chosen.addWidget(box, line, 2 * column + 1)
-        chosen.setColumnStretch(1, 1)
-        chosen.setColumnStretch(3, 1)
-
-        self.best = QCheckBox("The best by AICc")
-        self.best.setToolTip("All pairs of the functions are compared; a choice of your own ends this")
-        self.best.clicked.connect(lambda on: bench.set_functions(() if on else self._fitted()))
+            chosen.setColumnStretch(2 * column + 1, 1)
+        self.best = set_up(
+            QCheckBox("The best by AICc"),
+            toolTip="All pairs of the functions are compared; a choice of your own ends this",
+            clicked=lambda on: bench.set_functions(() if on else self._fitted()),
+        )  # fmt: skip
         heading = QLabel("Functions of p that make up the time")
         lay_out(self, row((heading, 1), self.best), self._grid, own, self.fault, chosen,
             self.positive, margins=(8, 6, 8, 4), spacing=4,

@@ -50,10 +50,6 @@ class ChangesPanel(Panel):
 
 
 PANEL = PanelSpec(
-    "changes",
-    "What changed",
-    "bottom",
-    ChangesPanel,
-    "statistics.md#what-changed-at-a-breakpoint",
+    "changes", "What changed", "bottom", ChangesPanel, "statistics.md#what-changed-at-a-breakpoint",
     frozenset({"ranges", "changes"}),
-)
+)  # fmt: skip

@@ -35,12 +35,13 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         self.numbers = self._combo("Table", lambda _: self._turn(), "Effects", "SPT rank")
         self.picture = self._combo("Chart", lambda _: self._turn(), "Half-normal plot", "Pareto chart")
         self.tool(self.response, self.numbers, self.picture, self.page)
-        self.where = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.RichText)
-        self.where.setAccessibleName("Where the effect is in the trace")
-        self.where.setTextInteractionFlags(
-            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
-        )
-        self.where.linkActivated.connect(self._go_to_phase)
+        links = Qt.TextInteractionFlag
+        self.where = set_up(
+            QLabel(), wordWrap=True, textFormat=Qt.TextFormat.RichText,
+            accessibleName="Where the effect is in the trace",
+            textInteractionFlags=links.LinksAccessibleByMouse | links.LinksAccessibleByKeyboard,
+            linkActivated=lambda phase: workbench.select_phase(int(phase)),
+        )  # fmt: skip
         self.region = choices({}, act=self._choose_region, narrow=14, accessibleName="Region of the factor")
         self.region_label = titled("Region o&f factor", self.region)
         self.tool(self.region_label, self.region)
@@ -69,31 +70,25 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         if shown is None or (shown.task is not None and shown.effects is None):
             return "The experiment is being read.", ()
         if shown.project.experiment is None and shown.project.imported is None:
-            return "{} cannot be read: {}.".format(now.names[now.chosen], shown.problem.rstrip(".")), (
-                self.again,
-                self.find_it,
-                self.add,
-            )
-        if shown.effects is None:
-            if self._side.busy:
-                return "The trials are being analysed.", ()
-            return shown.why_empty, (self.page_of,)
-        return "", ()
+            return self.unreadable(now.names[now.chosen], shown.problem)
+        if shown.effects is not None:
+            return "", ()
+        return (
+            ("The trials are being analysed.", ()) if self._side.busy else (shown.why_empty, (self.page_of,))
+        )
 
     def show_results(self, old: EffectsSnapshot, new: EffectsSnapshot) -> None:
         shown, before = new.shown, old.shown
         assert shown is not None
         if before is None or (shown.effects, shown.project) != (before.effects, before.project):
             self._fill(shown)
-        if before is None or (shown.effects, shown.project.analysis, shown.selected) != (
-            before.effects,
-            before.project.analysis,
-            before.selected,
-        ):
+        drawn, last = (one and (one.effects, one.project.analysis, one.selected) for one in (shown, before))
+        if drawn != last:
             self._draw()
             self._fill_table(shown)
         if new.pinned is not old.pinned:
-            self._list_regions(new)
+            largest = () if new.pinned is None else new.pinned.largest(_REGIONS)
+            refill(self.region, {"": "by its name", **{name: self._called(name) for name in largest}})
         self._say(new)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
@@ -133,13 +128,8 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
             em = self.fontMetrics().height()
             rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
             content = charts.pareto(shown.effects, shown.every, half, unit, shown.selected, rows)
-        words = (
-            f"{self.picture.currentText()} of {len(shown.effects.effects)} effects, which stand in the table"
-        )
-        self.chart.set_content(content, content.empty or words)
-
-    def _go_to_phase(self, phase: str) -> None:
-        self._workbench.select_phase(int(phase))
+        effects = f"{len(shown.effects.effects)} effects, which stand in the table"
+        self.chart.set_content(content, content.empty or f"{self.picture.currentText()} of {effects}")
 
     def _turn(self) -> None:
         """Show the table and the chart that are chosen."""
@@ -151,10 +141,6 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
             self._draw()
 
     # ---- in the trace
-
-    def _list_regions(self, new: EffectsSnapshot) -> None:
-        largest = () if new.pinned is None else new.pinned.largest(_REGIONS)
-        refill(self.region, {"": "by its name", **{name: self._called(name) for name in largest}})
 
     def _called(self, region: str) -> str:
         return self._workbench.snapshot.project.names.get(region, region)
@@ -169,8 +155,8 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         shown, place = new.shown, self._asked
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
-        name = place.factor if place is not None else "factor"
-        rename(self.region_label, "Region of {}".format(name.replace("&", "&&")))
+        name = place.factor.replace("&", "&&") if place is not None else "factor"
+        rename(self.region_label, f"Region of {name}")
         if place is not None and shown is not None:
             chosen = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(chosen), 0))
@@ -192,16 +178,14 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:
-            return "No region is called like {} or its routine: choose the one that it is.".format(
-                f"<b>{factor}</b>"
-            )
+            return f"No region is called like <b>{factor}</b> or its routine: choose the one that it is."
         of = common((one.inclusive_s for one in place.phases), "proc·s")
         phases = ", ".join(
             f"<a href='{one.phase}'>phase {one.phase + 1}</a>: {escape(scaled(one.inclusive_s, of))}"
             for one in place.phases
         )
         name = f"<b>{factor}</b>" if factor == region else f"<b>{factor}</b> ({region})"
-        return f"{name}: {phases or ('in none of these phases')}"
+        return f"{name}: {phases or 'in none of these phases'}"
 
     # ---- acting
 

@@ -124,12 +124,9 @@ class MessagesPanel(Panel):
         pairs = talk.to_frame(explained.names)
         pairs["receiver"] = pairs["receiver"].replace("", "not known")
         self.table.show_frame(pairs)
-        scope = explained.scopes[explained.focus]
-        self._say(
-            "{}: {} messages, {}".format(
-                scope.label, f"{int(talk.count.sum()):,}".replace(",", " "), _bytes(float(talk.bytes.sum()))
-            )
-        )
+        messages = f"{int(talk.count.sum()):,}".replace(",", " ")
+        label, size = explained.scopes[explained.focus].label, _bytes(float(talk.bytes.sum()))
+        self._say(f"{label}: {messages} messages, {size}")
 
     def _say(self, text: str) -> None:
         self.about.setText(text)
@@ -143,4 +140,4 @@ PANEL = PanelSpec(
     MessagesPanel,
     "statistics.md#messages-and-waiting",
     frozenset({"ranges"}),
-)
+)  # fmt: skip

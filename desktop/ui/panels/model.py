@@ -33,9 +33,10 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         self.tool(self.numbers, self.code, self.system, self.page)
         self.as_code = self._name("Code of this run")
         self.on_system = self._name("System of this run")
-        self.phases = QCheckBox("and its p&hases")
-        self.phases.setToolTip("Each phase as a code of its own, with its duration")
-        self.phases.toggled.connect(lambda _: self._can_add())
+        self.phases = set_up(
+            QCheckBox("and its p&hases"), toggled=lambda _: self._can_add(),
+            toolTip="Each phase as a code of its own, with its duration",
+        )  # fmt: skip
         self.add_run = self._button("A&dd this run", self.add_this_run)
         self._suggested = ("", "")
         named = [labelled(*one) for one in (("This run as", self.as_code), ("on", self.on_system))]
@@ -75,15 +76,10 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         if shown is None or (shown.task is not None and shown.project.table is None):
             return "The table is being read.", ()
         if shown.project.table is None:
+            name = now.names[now.chosen]
             if shown.unassigned is not None:
-                return f"The columns of {now.names[now.chosen]} have to be named: open its page.", (
-                    self.page_of,
-                )
-            return "{} cannot be read: {}.".format(now.names[now.chosen], shown.problem.rstrip(".")), (
-                self.again,
-                self.find_it,
-                self.add,
-            )
+                return f"The columns of {name} have to be named: open its page.", (self.page_of,)
+            return self.unreadable(name, shown.problem)
         return "", ()
 
     def _show(self, old: ModelSideSnapshot, new: ModelSideSnapshot) -> None:
@@ -105,22 +101,14 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
             self.measured.select(shown.view.lines)
-        for box, names, at in (
-            (self.code, () if shown.fit is None else shown.fit.data.codes, 0),
-            (self.system, () if shown.fit is None else shown.fit.data.systems, 1),
-        ):
+        known = ((), ()) if shown.fit is None else (shown.fit.data.codes, shown.fit.data.systems)
+        for k, (box, names) in enumerate(zip((self.code, self.system), known, strict=True)):
             refill(box, same(names))
             if shown.cell is not None:
-                box.setCurrentIndex(shown.cell[at])
+                box.setCurrentIndex(shown.cell[k])
             box.setEnabled(bool(names))
-        if (
-            before is None
-            or new.here != old.here
-            or any(
-                getattr(shown, name) is not getattr(before, name)
-                for name in ("fit", "view", "previous", "selection")
-            )
-        ):
+        drawn = ("fit", "view", "previous", "selection")
+        if new.here != old.here or any(getattr(shown, of) is not getattr(before, of, None) for of in drawn):
             here = frozenset(row.line for row in new.here)
             self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
         notes = [shown.problem] if shown.problem else []
@@ -176,7 +164,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         if not times:
             tip = "The table holds t' and a trace gives a time: choose or open a table of times"
         elif rows:
-            tip = "{} s on {:g} processors".format(f"{rows[0].time:.6g}", rows[0].p)
+            tip = f"{rows[0].time:.6g} s on {rows[0].p:g} processors"
         elif code.strip() and system.strip():
             tip = "The table has this run already"
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex
@@ -105,9 +104,7 @@ class ProfilePanel(Panel):
     def _fill(self) -> None:
         explained, kind = self._explained, self.kind.currentData()
         columns = {"tree": TREE, "flat": FLAT, "locations": LOCATIONS}[kind]
-        rows: Sequence[Any] = {"tree": explained.calls, "flat": explained.flat, "locations": explained.stats}[
-            kind
-        ]
+        rows: Any = getattr(explained, {"tree": "calls", "flat": "flat", "locations": "stats"}[kind])
         if rows:
             from desktop.data.statistics import calls_frame, locations_frame, profile_frame
 
@@ -155,10 +152,6 @@ class ProfilePanel(Panel):
 
 
 PANEL = PanelSpec(
-    "profile",
-    "Profile",
-    "bottom",
-    ProfilePanel,
-    "statistics.md#regions-and-calls",
+    "profile", "Profile", "bottom", ProfilePanel, "statistics.md#regions-and-calls",
     frozenset({"ranges", "calls", "accounts"}),
-)
+)  # fmt: skip

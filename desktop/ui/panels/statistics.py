@@ -17,7 +17,7 @@ from desktop.data.chart import Axis, Content, Series
 from desktop.data.columns import Column, RowMarks
 from desktop.printing import printable
 from desktop.ui.guard import guarded
-from desktop.ui.pages import choices, divided, set_up
+from desktop.ui.pages import choices, divided, refill, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
@@ -121,10 +121,10 @@ class StatisticsPanel(Panel):
         self.table = FrameView("Statistics", sortable=False, row_height=1.25)
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
-        self.chart = set_up(Chart("How processors share the work"), clicked=lambda key, _: None)
+        self.chart = Chart("How processors share the work")
         self.picture = choices(_PICTURES, narrow=16, accessibleName="Picture")
-        set_up(self.picture, activated=lambda _: self._arrange())
-        set_up(self.picture, activated=lambda _: self._draw())
+        for act in (self._arrange, self._draw):
+            self.picture.activated.connect(lambda _, act=act: act())
         self.scope = choices(_SCOPES, act=workbench.set_scope, narrow=16, accessibleName="Details of")
         self.note = set_up(QLabel(), wordWrap=True)
         self._explained = Explained()
@@ -164,11 +164,8 @@ class StatisticsPanel(Panel):
         narrow = self.width() < _BESIDE * em
         if narrow != self._narrow:
             self._narrow = narrow
-            if narrow:
-                self.picture.insertItem(0, "Numbers", "numbers")
-                self.picture.setCurrentIndex(0)
-            else:
-                self.picture.removeItem(0)
+            more = {"numbers": "Numbers"} if narrow else {}
+            refill(self.picture, more | _PICTURES, "numbers" if narrow else None)
         self.picture.setToolTip(self.picture.currentText())  # which may be cut
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
@@ -261,10 +258,8 @@ class StatisticsPanel(Panel):
             return why_empty(self._workbench.snapshot)
         stats = explained.stats[explained.focus]
         remarks = [stats.note]
-        if stats.replayed is None:
-            remarks.append(explained.waits)
-        if stats.replayed is not None:
-            remarks += [stats.replayed.ideal_note, stats.replayed.waiting_note]
+        replayed = stats.replayed
+        remarks += [explained.waits] if replayed is None else [replayed.ideal_note, replayed.waiting_note]
         if stats.is_processor.any():
             ends = stats.most_loaded(3), stats.idlest(3)
             named = (", ".join(explained.names[i] for i in few) for few in ends)
@@ -291,9 +286,8 @@ class StatisticsPanel(Panel):
         elif stats.is_processor.any():
             self.chart.set_content(*_utilization(scope.label, stats, explained.names))
         else:
-            self.chart.set_content(
-                Content(Axis(""), Axis(""), empty="This source knows its curve only, no locations.")
-            )
+            why = "This source knows its curve only, no locations."
+            self.chart.set_content(Content(Axis(""), Axis(""), empty=why))
 
 
 def _concurrency(label: str, stats: RangeStats) -> tuple[Content, str]:
@@ -355,10 +349,6 @@ def accounts(label: str, stats: RangeStats, waits: str) -> tuple[Content, str]:
 
 
 PANEL = PanelSpec(
-    "statistics",
-    "Statistics",
-    "bottom",
-    StatisticsPanel,
-    "statistics.md#levels-and-efficiencies",
+    "statistics", "Statistics", "bottom", StatisticsPanel, "statistics.md#levels-and-efficiencies",
     frozenset({"ranges", "accounts"}),
-)
+)  # fmt: skip
