@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import (
-    QLabel,
-    QSizePolicy,
-    QSlider,
-    QToolBar,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QSizePolicy, QSlider, QToolBar, QWidget
 
 from desktop.core.labels import ACTIVITIES, DEGREES, MODELS
 from desktop.core.phase_stats import phase_table

@@ -158,7 +158,7 @@ def every_kind() -> dict[str, Content]:
         "interaction": charts.interaction(found, "loop A", "loop B", "time [s]"),
         "effect residuals": charts.residuals(found, charts.RESIDUALS[1], "time [s]"),
         "delay sizes": charts.over_delay(doses, ["loop A", "sort"], "s", ""),
-        "over processors": charts.over_scale(scaled, ["sort"], "s", ""),
+        "over processors": charts.over_scale(scaled, ["sort"], ""),
         "region in phases": charts.in_phases(FIRST, FIRST + 1, FIRST / 4, "r"),
         "cube": charts.cube(("A", "B", "C"), {c: 40.0 + k for k, c in enumerate(charts.CORNERS)}, "s")[0],
         "scaling": contents.scaling(shown, "time", "cell", True)[0],

@@ -23,9 +23,7 @@ A = ParamSpec("A")
 R = TypeVar("R")
 
 
-def described(
-    act: Callable[Concatenate[S, Experiment, A], R],
-) -> Callable[Concatenate[S, A], R | None]:
+def described(act: Callable[Concatenate[S, Experiment, A], R]) -> Callable[Concatenate[S, A], R | None]:
     """What a step does with the experiment, which it gets first: nothing where none is described any more, as
     fields say that they were left also when it is closed."""
 

@@ -6,14 +6,7 @@ import re
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QCompleter,
-    QLabel,
-    QLineEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QCompleter, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
