@@ -16,7 +16,7 @@ from pathlib import Path
 
 from desktop import __version__, stopping
 from desktop.commands.asked import adder
-from desktop.commands.terminal import DONE, FAILED, USAGE, told_error, written
+from desktop.commands.terminal import DONE, FAILED, USAGE, error_words, written
 from desktop.printing import Printed, printable
 from desktop.progress import Cancelled
 from desktop.remote import named
@@ -110,12 +110,12 @@ def _run(words: list[str], debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (Cancelled, KeyboardInterrupt) as stopped:
-        print(f"phasewright: {told_error(stopped)}", file=sys.stderr)
+        print(f"phasewright: {error_words(stopped)}", file=sys.stderr)
         return stopping.code()
     except Exception as error:
         if debug:
             raise
-        print(f"phasewright: {told_error(error)}", file=sys.stderr)
+        print(f"phasewright: {error_words(error)}", file=sys.stderr)
         return FAILED
 
 

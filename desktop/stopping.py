@@ -92,7 +92,7 @@ def prompting() -> Iterator[None]:
 
 
 @contextmanager
-def told(answer: Callable[[int], None]) -> Iterator[None]:
+def answered_by(answer: Callable[[int], None]) -> Iterator[None]:
     """For the time of this block a request, also one from before, calls ``answer(number)``, in another
     thread, and work goes on."""
     ear = _ear

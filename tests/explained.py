@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from desktop.core.accounts import WAITING, Account
-from desktop.core.explanation import Explanation, Told
+from desktop.core.explanation import CauseText, Explanation
 from desktop.data.opening import open_trace
 from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, Statistics
@@ -49,7 +49,7 @@ def shares(stats: RangeStats) -> list[float]:
     return [one / 10 for one in told]
 
 
-def short(cause: Told) -> str:
+def short(cause: CauseText) -> str:
     """``one slow rank, relax, rank 2, 99 %``."""
     # A master that waits is charged to those that compute meanwhile.
     named = re.fullmatch(r"rank \d+", cause.names) and cause.key != "idle master"

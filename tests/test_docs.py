@@ -377,10 +377,10 @@ def test_the_example_of_a_panel_shows_phases(qtbot: QtBot) -> None:
     widget = panel.make(SimpleNamespace(snapshot=Snapshot()))
     qtbot.addWidget(widget)
     widget.show_snapshot(Snapshot(), Snapshot())
-    assert "No trace is open" in widget.said.text()
+    assert "No trace is open" in widget.words.text()
     rows = tuple(SimpleNamespace(start_s=a, end_s=b) for a, b in ((0, 1), (1, 4), (4, 5)))
     widget.show_snapshot(Snapshot(), SimpleNamespace(rows=rows))
-    assert widget.said.text() == "Phase 2: 3.000 s"
+    assert widget.words.text() == "Phase 2: 3.000 s"
 
 
 def test_the_example_of_a_figure_draws(qtbot: QtBot) -> None:

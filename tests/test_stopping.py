@@ -428,7 +428,7 @@ for _ in range(3):
     signal.raise_signal(signal.SIGTERM)
     time.sleep(0.02)
 heard = []
-with stopping.told(heard.append):
+with stopping.answered_by(heard.append):
     print(heard == [stopping.asked()] == [signal.SIGTERM], flush=True)
 stopping.end(7)
 """

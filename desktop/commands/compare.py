@@ -197,7 +197,7 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
     return members, matched, options.axis or axis, reference, options.share or share
 
 
-def told(result: JSON) -> list[str]:
+def result_lines(result: JSON) -> list[str]:
     """The comparison as lines for a person, within 100 columns."""
     lines = []
     plain = result["curve"] == "computing"
@@ -251,5 +251,5 @@ def main(options: argparse.Namespace) -> int:
     codes: list[int] = []
     with terminal_progress() as progress:
         result = run(options, progress, lambda store: codes.append(outcome(store)))
-    show(options, result, lambda: result["cells"], lambda: told(result))
+    show(options, result, lambda: result["cells"], lambda: result_lines(result))
     return max(codes)

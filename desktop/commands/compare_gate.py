@@ -44,7 +44,7 @@ def main(options: argparse.Namespace, settled: Settled) -> int:
             from desktop.data.atomic import write_text
 
             write_text(path, text(result))
-    show(options, result, lambda: result["differences"], lambda: told(result))
+    show(options, result, lambda: result["differences"], lambda: result_lines(result))
     return GATE if result["failed"] else max(codes)
 
 
@@ -213,7 +213,7 @@ def _cells(result: JSON) -> Iterator[tuple[str, ...]]:
         yield _called(one), *times, _change(one), interval, p, "over the limit" if one["over"] else answer
 
 
-def told(result: JSON) -> Iterator[str]:
+def result_lines(result: JSON) -> Iterator[str]:
     """The verdict as lines for a person, within 100 columns."""
     import textwrap
 

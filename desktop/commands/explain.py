@@ -12,7 +12,7 @@ from desktop.commands.terminal import outcome, picked, print_doubt, print_json, 
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.explanation import Explanation, Told
+    from desktop.core.explanation import CauseText, Explanation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
         return outcome(store)
 
 
-def _plain(cause: Told, ids: list[int]) -> dict[str, object]:
+def _plain(cause: CauseText, ids: list[int]) -> dict[str, object]:
     return {
         **asdict(cause),
         "locations": [ids[i] for i in cause.locations],

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from desktop.commands.asked import add_formats, adder, open_as_asked
-from desktop.commands.terminal import DONE, FAILED, LOSSY, outcome, print_json, terminal_progress, told_error
+from desktop.commands.terminal import DONE, FAILED, LOSSY, error_words, outcome, print_json, terminal_progress
 from desktop.core.plain import JSON
 from desktop.progress import Cancelled
 from desktop.remote import named
@@ -59,7 +59,7 @@ def main(options: argparse.Namespace) -> int:
             if len(sources) == 1:
                 raise imported
             stopped = isinstance(imported, Cancelled)
-            error = "stopped" if stopped else told_error(imported)
+            error = "stopped" if stopped else error_words(imported)
             results.append({"source": {"name": source.name}, "error": error})
             if not stopped:
                 print(f"phasewright: {error}", file=sys.stderr)

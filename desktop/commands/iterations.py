@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
         elif options.csv:
             print_csv(COLUMNS, rows(iterations))
         else:
-            print("\n".join(told(iterations, curve, n, model)))
+            print("\n".join(iteration_lines(iterations, curve, n, model)))
             print_doubt(store)
         return outcome(store)
 
@@ -91,7 +91,7 @@ def rows(iterations: Iterations) -> Iterator[tuple[float, ...]]:
             yield number, index, start, end, end - start, int(regular)
 
 
-def told(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
+def iteration_lines(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
     """The same as a person reads it."""
     from desktop.data.iterations import firm_in, phases_in
 
@@ -103,7 +103,7 @@ def told(iterations: Iterations, curve: StepCurve, n: int | None, model: str) ->
         phases = phases_in(level, curve.capacity, n, model)
         firm = firm_in(level, curve, phases)
         inner = ", ".join(
-            f"{si(x)}s" + ("" if one is None else f" ({one.told})")
+            f"{si(x)}s" + ("" if one is None else f" ({one.words})")
             for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
         )
         count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
             reference=reference, positive=options.positive, progress=progress,
         )  # fmt: skip
         result = _ranked(ranking, table, chosen)
-        return result, _told_ranking(ranking, result), chosen
+        return result, _ranking_lines(ranking, result), chosen
     choice = choose(
         chosen.data, kind, functions, response,
         reference=reference, positive=options.positive, progress=progress,
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
         sheet = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max()))
         assert sheet.frame is not None
         result["normal_forms"] = [dict(row) for row in sheet.frame.to_dict("records")]
-    return result, _told_fit(result, fit, test, chosen, choice, sheet), chosen
+    return result, _fit_lines(result, fit, test, chosen, choice, sheet), chosen
 
 
 def described(
@@ -194,7 +194,7 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> JSON:
     }
 
 
-def _told_ranking(ranking: Ranking, result: JSON) -> list[str]:
+def _ranking_lines(ranking: Ranking, result: JSON) -> list[str]:
     from desktop.workbench import model_results as results
 
     dropped = results.dropped_pairs(ranking)
@@ -203,7 +203,7 @@ def _told_ranking(ranking: Ranking, result: JSON) -> list[str]:
     return lines + [f"note: {warning}" for warning in result["warnings"]]
 
 
-def _told_fit(
+def _fit_lines(
     result: JSON,
     fit: ModelFit,
     test: FTest | None,
@@ -236,11 +236,11 @@ def main(options: argparse.Namespace) -> int:
         return _phases(options)
     with terminal_progress() as progress:
         result, lines, chosen = run(options, progress)
-    found_rows = result["pairs" if options.all_pairs else "parameters"]
+    chosen_rows = result["pairs" if options.all_pairs else "parameters"]
     show(
         options,
         result,
-        lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in found_rows],
+        lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in chosen_rows],
         lambda: lines,
     )
     for row in chosen.excluded:
@@ -292,7 +292,7 @@ def _phases(options: argparse.Namespace) -> int:
             "joint": model.joint,
             "joint_chance": model.chance,
             "speeds": model.speeds(),
-            "systems": [{"system": n} | one for (n, _), one in zip(model.told, each, strict=True)],
+            "systems": [{"system": n} | one for (n, _), one in zip(model.fitted, each, strict=True)],
         }
     show(
         options,

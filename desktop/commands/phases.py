@@ -122,12 +122,12 @@ def _print_sweep(
 
 def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
     """How firm the inner breakpoints are: over the runs asked for, else over the iterations of the run."""
-    from desktop.data.iterations import find, firm_breaks
+    from desktop.data.iterations import find, firm_breakpoints
 
     options, curve = run.options, run.curve
     with terminal_progress() as progress:
         loops = find(run.store, run.use, progress, curve, explained=False) if model.n > 1 else None
-        over = firm_breaks(loops, curve, model)
+        over = firm_breakpoints(loops, curve, model)
         if not options.repeat:
             return over
         from desktop.core.contrast import Phased, align
@@ -169,7 +169,9 @@ def _print_phases(
             {
                 **picked(model, "model n epsilon sse equidistribution evaluations"),
                 "breaks_s": model.breaks.tolist(),
-                "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
+                "break_ranges_s": list(
+                    zip(model.breakpoint_low.tolist(), model.breakpoint_high.tolist(), strict=True)
+                ),
                 "note": model.note,
                 **({"reason": why} if why else {}),
                 **_about(curve, options),
@@ -203,7 +205,7 @@ def _print_phases(
                 print(f"phase {k} {ends} where {there_events[0].text}, at {si(there_events[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
-                print(f"median end of phase {k}: {one.told}")
+                print(f"median end of phase {k}: {one.words}")
 
 
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:

@@ -324,7 +324,7 @@ def _activity(name: str) -> Activity:
     return Activity[name.upper()]
 
 
-def told(result: JSON) -> list[str]:
+def result_lines(result: JSON) -> list[str]:
     """The outcome as lines for a person."""
     lines = [f"{result['title']}: {result['size']} bytes of {result['kind'].upper()} in {result['output']}"]
     lines += [f"Figure {f['number']}. {f['finding']}" for f in result["figures"]]
@@ -335,7 +335,7 @@ def main(options: argparse.Namespace) -> int:
     check_budget(options.model, options.n)
     with terminal_progress() as progress:
         result, stores = run(options, progress)
-    show(options, result, list, lambda: told(result))
+    show(options, result, list, lambda: result_lines(result))
     codes = []
     for store in stores:
         with store:

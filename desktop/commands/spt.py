@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from desktop import stopping
 from desktop.commands import spt_compare, spt_confirm, spt_effects, spt_new, spt_report
 from desktop.commands.asked import adder, agree
-from desktop.commands.terminal import DONE, LOSSY, Said, picked, row_lines, show, terminal_progress
+from desktop.commands.terminal import DONE, LOSSY, Answer, picked, row_lines, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.data.columns import Column
 from desktop.errors import DesktopError
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parts = parser.add_subparsers(title="what to do", metavar="PART", required=True)
 
-    def part(name: str, function: Callable[[argparse.Namespace], Said], text: str) -> Callable[..., None]:
+    def part(name: str, function: Callable[[argparse.Namespace], Answer], text: str) -> Callable[..., None]:
         sub = parts.add_parser(name, help=text, description=text)
         sub.set_defaults(part=function)
         add = adder(sub)
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 # --- running ---
 
 
-def run(options: argparse.Namespace) -> Said:
+def run(options: argparse.Namespace) -> Answer:
     """Run an experiment, or one of the steps around it."""
     from desktop.data import experiment as experiments
     from desktop.data import jobs
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> Said:
     return result, lines
 
 
-def _piloted(experiment: Experiment, options: argparse.Namespace) -> Said:
+def _piloted(experiment: Experiment, options: argparse.Namespace) -> Answer:
     """The size of the delay at which every place shows."""
     from desktop.data import pilot as pilots
     from desktop.data.runner import Runner
@@ -143,7 +143,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> Said:
             pilot = pilots.run_pilot(runner, progress)
         except Cancelled:
             raise Cancelled(f"the same command goes on from here, with the runs in {file}") from None
-    rows = pilots.told(pilot)
+    rows = pilots.sizing_rows(pilot)
     result = {"pilot": str(file), "base": pilot.base, "largest": pilot.largest, "places": rows,
               "size": pilot.size or None, "reason": pilot.reason}  # fmt: skip
     lines = [
@@ -167,7 +167,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> Said:
     return result, lines
 
 
-def _stands(experiment: Experiment) -> Said:
+def _stands(experiment: Experiment) -> Answer:
     """Where an experiment stands, and its effects as far as they can be seen."""
     from desktop.core.effects import analyse
     from desktop.data import experiment as experiments
@@ -202,7 +202,7 @@ def _stands(experiment: Experiment) -> Said:
         if experiment.plan.kind == "orthogonal-array":
             best = experiments.search(experiment)
             result["effects"] = spt_effects.searched(best) | {"response": response}
-            return result, lines + spt_effects.told_ranking(best, response)
+            return result, lines + spt_effects.ranking_lines(best, response)
         effects = analyse(experiments.to_trials(experiment))
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
@@ -210,14 +210,14 @@ def _stands(experiment: Experiment) -> Said:
     answer = answer_of(experiment, effects, waiting=state.waiting)
     result["effects"] = spt_effects.analysed(effects, False) | {"response": response, "ranks": ranking}
     result["answer"] = spt_confirm.plain_answer(answer)
-    told = spt_effects.told_effects(effects, False, response, experiment.factors)
+    told = spt_effects.effect_lines(effects, False, response, experiment.factors)
     return result, [answer.text, *lines, *told]
 
 
 # --- design ---
 
 
-def design(options: argparse.Namespace) -> Said:
+def design(options: argparse.Namespace) -> Answer:
     """The design asked for: as one plain object, and as a person reads it."""
     from desktop.core import design as designs
     from desktop.core.power import detectable
@@ -232,27 +232,27 @@ def design(options: argparse.Namespace) -> Said:
         return _recommended(names, wanted if options.resolution else 4, options)
     if options.offers:
         return _offers(names, options.runs, wanted, options)
-    design_made = _made(options, names, wanted)
+    planned = _asked_design(options, names, wanted)
     if options.fold is not None:
-        design_made = designs.foldover(design_made, options.fold or None)
+        planned = designs.foldover(planned, options.fold or None)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
-    sheet = designs.run_sheet(design_made, options.replicates, seed)
+    sheet = designs.run_sheet(planned, options.replicates, seed)
     if options.output:
         from desktop.data.runs import write_sheet
 
-        write_sheet(options.output, design_made, sheet)
-    size = None if options.sigma is None else detectable(options.sigma, design_made.runs, options.replicates)
-    result = described(design_made) | {
+        write_sheet(options.output, planned, sheet)
+    size = None if options.sigma is None else detectable(options.sigma, planned.runs, options.replicates)
+    result = described(planned) | {
         "replicates": options.replicates,
         "order": [int(t) + 1 for t in sheet.treatment],
         "seed": seed,
         "detectable_effect": size if size == size else None,
-        "power": _power_of(options, design_made),
+        "power": _power_of(options, planned),
     }
-    return result, _told_design(design_made, result, options)
+    return result, _design_lines(planned, result, options)
 
 
-def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> Design:
+def _asked_design(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> Design:
     from desktop.core import design as designs
 
     if options.kind == "plackett-burman":
@@ -328,7 +328,7 @@ def _power_of(options: argparse.Namespace, design: Design) -> JSON | None:
     }
 
 
-def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespace) -> Said:
+def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespace) -> Answer:
     from desktop.core.recommend import EFFECT, NOISE, recommend
 
     if options.runs:
@@ -343,7 +343,7 @@ def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespac
     }, [text]  # fmt: skip
 
 
-def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace) -> Said:
+def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace) -> Answer:
     from desktop.core import design as designs
     from desktop.core.recommend import meaning
 
@@ -382,7 +382,7 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: ar
     return {"factors": list(names), "designs": rows}, lines
 
 
-def _told_design(design: Design, result: JSON, options: argparse.Namespace) -> list[str]:
+def _design_lines(design: Design, result: JSON, options: argparse.Namespace) -> list[str]:
     from desktop.core.power import chance_in_words
     from desktop.core.recommend import described as in_words
 

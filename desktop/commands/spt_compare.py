@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import Part, Said, picked, row_lines, table_lines, terminal_progress
+from desktop.commands.terminal import Answer, Part, picked, row_lines, table_lines, terminal_progress
 from desktop.core.plain import JSON
 from desktop.data.columns import Column
 from desktop.remote import named
@@ -57,7 +57,7 @@ def add_parts(part: Part) -> None:
     add("--large-p P", type=float)
 
 
-def barriers(options: argparse.Namespace) -> Said:
+def barriers(options: argparse.Namespace) -> Answer:
     """NISTIR 5139, table 11."""
     from desktop.workbench import comparing, effect_rows
 
@@ -81,7 +81,7 @@ def barriers(options: argparse.Namespace) -> Said:
     return {"barriers": rows, "cost": options.cost, "cost_se": options.cost_se}, lines
 
 
-def versions(options: argparse.Namespace) -> Said:
+def versions(options: argparse.Namespace) -> Answer:
     """NISTIR 5131, table 2-C."""
     from desktop.workbench import effect_rows
     from desktop.workbench.comparing import normalised
@@ -98,7 +98,7 @@ def versions(options: argparse.Namespace) -> Said:
     return {"first": first.name, "second": other.name, "effects": rows}, lines
 
 
-def processors(options: argparse.Namespace) -> Said:
+def processors(options: argparse.Namespace) -> Answer:
     """a/p + b (NISTIR 5139, tables 5 to 8)."""
     from dataclasses import replace
 
@@ -137,7 +137,7 @@ def processors(options: argparse.Namespace) -> Said:
     return {"effects": rows}, lines
 
 
-def covariates(options: argparse.Namespace) -> Said:
+def covariates(options: argparse.Namespace) -> Answer:
     """Each by itself, with the effects that are left."""
     from desktop.core.covariates import covariate
     from desktop.data.experiment import COVARIATES, JOURNAL
@@ -173,7 +173,7 @@ def covariates(options: argparse.Namespace) -> Said:
     return {"response": table.response, "covariates": rows}, lines
 
 
-def pin(options: argparse.Namespace) -> Said:
+def pin(options: argparse.Namespace) -> Answer:
     """As *In a trace* shows it."""
     from desktop.commands.asked import pairs
     from desktop.data.experiment import read_experiment
@@ -228,7 +228,7 @@ def _known(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def scaling(options: argparse.Namespace) -> Said:
+def scaling(options: argparse.Namespace) -> Answer:
     """Two tables at two numbers of processors, or one factor and the scale."""
     if options.small or options.large:
         return _two_tables(options)
@@ -238,7 +238,7 @@ def scaling(options: argparse.Namespace) -> Said:
     return _one_factor(options)
 
 
-def _two_tables(options: argparse.Namespace) -> Said:
+def _two_tables(options: argparse.Namespace) -> Answer:
     from desktop.workbench import effect_rows
     from desktop.workbench.comparing import two_scales
 
@@ -281,7 +281,7 @@ def _mains_at(path: Path, p: float, options: argparse.Namespace) -> Compared:
     return replace(at[0], effects=mains, processors=p)
 
 
-def _one_factor(options: argparse.Namespace) -> Said:
+def _one_factor(options: argparse.Namespace) -> Answer:
     from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
     from desktop.workbench.comparing import scale_test_of

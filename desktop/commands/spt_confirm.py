@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import agree
-from desktop.commands.terminal import Part, Said, picked, terminal_progress
+from desktop.commands.terminal import Answer, Part, picked, terminal_progress
 from desktop.core.plain import JSON
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def add_parts(part: Part) -> None:
     add("--yes", "the commands have been read and may be run")
 
 
-def confirm(options: argparse.Namespace) -> Said:
+def confirm(options: argparse.Namespace) -> Answer:
     """Make the runs and judge them."""
     from desktop.core.effects import analyse
     from desktop.data.answer import answer_of
-    from desktop.data.confirm import CONFIRMATION, confirm_commands, run_confirmation, setting_of, told
+    from desktop.data.confirm import CONFIRMATION, confirm_commands, describe, run_confirmation, setting_of
     from desktop.data.experiment import read_experiment, to_trials
     from desktop.data.runner import Runner
 
@@ -55,7 +55,7 @@ def confirm(options: argparse.Namespace) -> Said:
         "setting runs predicted predicted_se measured measured_se low high difference limit verdict reason",
     )
     print(f"the runs are in {experiment.folder / CONFIRMATION}", file=sys.stderr)
-    return result | {"response": response.name}, [told(one, response.unit or "")]
+    return result | {"response": response.name}, [describe(one, response.unit or "")]
 
 
 def plain_answer(one: SptAnswer) -> JSON:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 from desktop.commands import spt_confirm
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import Part, Said, picked, row_lines, table_lines
+from desktop.commands.terminal import Answer, Part, picked, row_lines, table_lines
+from desktop.core.arrays import Floats
 from desktop.core.plain import JSON
 from desktop.core.units import capital
 from desktop.data.columns import Column
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from desktop.core.array_search import ArraySearch
     from desktop.core.effects import Effects
     from desktop.data.experiment import Factor
@@ -49,7 +47,7 @@ def add_parts(part: Part) -> None:
     add("--csv", "comma-separated rows on standard output")
 
 
-def effects(options: argparse.Namespace) -> Said:
+def effects(options: argparse.Namespace) -> Answer:
     """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
     for each unit of delay."""
     from desktop.core.design import members_of
@@ -93,7 +91,7 @@ def effects(options: argparse.Namespace) -> Said:
     unread = table.unread(options.covariate) if names is None and described_as is None else ""
     more = [note for note in (table.refused, unread) if note]
     result["notes"] += more
-    lines = told_effects(analysis, options.half, table.response, factors)
+    lines = effect_lines(analysis, options.half, table.response, factors)
     return result, [answer.text, *lines, *(f"note: {note}" for note in more)]
 
 
@@ -107,7 +105,7 @@ def _power(text: str) -> float:
     return power
 
 
-def _ranking(options: argparse.Namespace) -> Said:
+def _ranking(options: argparse.Namespace) -> Answer:
     """NISTIR 5131, table 4."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import missing
@@ -120,7 +118,7 @@ def _ranking(options: argparse.Namespace) -> Said:
     search = array_search_of(table.data)
     result = searched(search) | {"response": table.response, "missing_runs": list(missing(table.data))}
     result["notes"] += [table.refused] if table.refused else []
-    return result, told_ranking(search, table.response, table.refused)
+    return result, ranking_lines(search, table.response, table.refused)
 
 
 def searched(search: ArraySearch) -> JSON:
@@ -151,7 +149,7 @@ def _gaps(search: ArraySearch) -> list[str]:
     return [text] if search.unseen else []
 
 
-def told_ranking(search: ArraySearch, response: str, refused: str = "") -> list[str]:
+def ranking_lines(search: ArraySearch, response: str, refused: str = "") -> list[str]:
     from desktop.workbench import effect_rows
 
     lines = [
@@ -180,7 +178,7 @@ def rows(result: JSON) -> list[JSON]:
     return [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
 
 
-def _doses(options: argparse.Namespace) -> Said:
+def _doses(options: argparse.Namespace) -> Answer:
     """NISTIR 5131, figure 3."""
     from desktop.workbench.comparing import doses, tables_in
 
@@ -208,7 +206,7 @@ def _doses(options: argparse.Namespace) -> Said:
     return result, lines
 
 
-def _check_generators(text: str, factors: tuple[str, ...], x: NDArray[np.float64]) -> None:
+def _check_generators(text: str, factors: tuple[str, ...], x: Floats) -> None:
     from desktop.core.design import members_of
 
     for generator in text.replace(",", " ").split():
@@ -309,7 +307,7 @@ def ranks(analysis: Effects, half: bool, factors: Sequence[Factor] = ()) -> list
     return rows
 
 
-def told_effects(analysis: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
+def effect_lines(analysis: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
     from desktop.workbench import effect_rows
 
     word = effect_rows.effect_word(half)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.terminal import Part, Said, picked, row_lines, terminal_progress
+from desktop.commands.terminal import Answer, Part, picked, row_lines, terminal_progress
 from desktop.core.units import percent
 from desktop.data.columns import Column
 from desktop.remote import named
@@ -39,7 +39,7 @@ def add_parts(part: Part) -> None:
     add("--trace TRACE", "of the program: with --offers, the hottest first", type=named)
 
 
-def new(options: argparse.Namespace) -> Said:
+def new(options: argparse.Namespace) -> Answer:
     """Make an experiment, or say what could be in it."""
     from desktop.data.templates import MOST, TEMPLATES, Asked, new_experiment, offers_of, variables_in
 
@@ -63,7 +63,7 @@ def new(options: argparse.Namespace) -> Said:
         variables_in(options.variable) or None,
     )
     if options.offers:
-        return _told(offers_of(asked))
+        return _place_lines(offers_of(asked))
     if options.folder is None:
         raise ValueError("name the folder of the new experiment")
     experiment = new_experiment(options.folder, asked)
@@ -90,22 +90,22 @@ def new(options: argparse.Namespace) -> Said:
     return result, lines
 
 
-def places(options: argparse.Namespace) -> Said:
+def places(options: argparse.Namespace) -> Answer:
     """Factors that sources offer."""
     from desktop.data.places import find_places, hottest, offered
 
     names = [str(path) for path in options.sources]
     if options.offers:
-        found_offers = offered(Path(), names)
+        spots = offered(Path(), names)
         seconds = _seconds(options.trace)
-        return _told(hottest(found_offers, seconds) if seconds else found_offers)
+        return _place_lines(hottest(spots, seconds) if seconds else spots)
     prepared = find_places(Path(), names, options.call)
     rows = [picked(p, "name=macro file line routine construct") for p in prepared]
     lines = row_lines(rows, *map(Column, ("name", "file", "line", "routine", "construct")))
     return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 
 
-def _told(offers: tuple[Spot, ...]) -> Said:
+def _place_lines(offers: tuple[Spot, ...]) -> Answer:
     """Places that are not prepared yet."""
     rows = [picked(one.place, "file line routine construct") | {"share": one.share} for one in offers]
     times = [{"place": one.key, "time": percent(one.share, 1)} for one in offers]

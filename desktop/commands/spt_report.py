@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_own, own_file
-from desktop.commands.terminal import Part, Said, terminal_progress, without_display
+from desktop.commands.terminal import Answer, Part, terminal_progress, without_display
 
 if TYPE_CHECKING:
     from desktop.core.effects import Effects
@@ -35,7 +35,7 @@ def add_parts(part: Part) -> None:
     add("--response NAME")
 
 
-def report(options: argparse.Namespace) -> Said:
+def report(options: argparse.Namespace) -> Answer:
     """Write it."""
     from desktop.ui.experiment.report import compose
     from desktop.ui.reporting import kind_of, write
@@ -53,7 +53,7 @@ def report(options: argparse.Namespace) -> Said:
     return result, [answer.text, f"the report is in {options.output}"]
 
 
-def figures(options: argparse.Namespace) -> Said:
+def figures(options: argparse.Namespace) -> Answer:
     """Write each into a file of its name."""
     from desktop.ui.experiment.report import CHARTS, drawings
     from desktop.ui.exporting import export

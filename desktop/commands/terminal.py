@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from desktop.data.store import TraceStore
 
 #: What a command found: for ``--json``, and as lines for a person.
-Said: TypeAlias = tuple[JSON, list[str]]
+Answer: TypeAlias = tuple[JSON, list[str]]
 #: Makes a part of a command of its name, what it does and a text; gives what adds its arguments.
-Part: TypeAlias = Callable[[str, Callable[[argparse.Namespace], Said], str], Callable[..., None]]
+Part: TypeAlias = Callable[[str, Callable[[argparse.Namespace], Answer], str], Callable[..., None]]
 DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
 
 
@@ -53,7 +53,7 @@ def written() -> str:
     return f"complete {'is' if len(there) == 1 else 'are'} {', '.join(there[:5])}{more}" if there else ""
 
 
-def told_error(error: BaseException) -> str:
+def error_words(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return f"stopped, {str(error) or written() or 'nothing was written'}"
     return sentence(error) or (

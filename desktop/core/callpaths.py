@@ -10,10 +10,9 @@ whatever path it was on. What is opened inside a folded region is folded too. A 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 
 #: Fields of the state of a replay (`desktop.core.open_regions`) that are the tree's: nodes, how many of them
@@ -22,20 +21,20 @@ NODES, FOLDS, FOLDED = range(3)
 
 
 @inlined
-def child(parent: int, region: int, limit: int, tree: Any, slots: Any, state: Any) -> int:
+def child(parent: int, region: int, limit: int, tree: Ints, slots: Ints, state: Ints) -> int:
     """The node of a region within a path; -1 if it is neither known nor may be made."""
     if parent > 0 and tree[0, parent] < 0:
         parent = -1  # folded, and so is all within
     if parent >= 0:
         at = place(parent, region, tree, slots)
         if slots[at] > 0:
-            return slots[at] - 1
+            return int(slots[at]) - 1
         if state[NODES] - state[FOLDS] <= limit:
             return add(parent, region, at, tree, slots, state)
         parent = -1
     at = place(parent, region, tree, slots)
     if slots[at] > 0:
-        return slots[at] - 1
+        return int(slots[at]) - 1
     if limit == 0 or state[NODES] == tree.shape[1]:
         return -1
     state[FOLDS] += 1
@@ -43,7 +42,7 @@ def child(parent: int, region: int, limit: int, tree: Any, slots: Any, state: An
 
 
 @inlined
-def place(parent: int, region: int, tree: Any, slots: Any) -> int:
+def place(parent: int, region: int, tree: Ints, slots: Ints) -> int:
     """Where in the hash table a node is, or would be."""
     mask = slots.size - 1
     h = np.uint64((parent + 1) << 32 | region) * np.uint64(0x9E3779B97F4A7C15)
@@ -53,13 +52,13 @@ def place(parent: int, region: int, tree: Any, slots: Any) -> int:
         if tree[0, node] == parent and tree[1, node] == region:
             break
         at = (at + 1) & mask
-    return at
+    return int(at)
 
 
 @inlined
-def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) -> int:
+def add(parent: int, region: int, at: int, tree: Ints, slots: Ints, state: Ints) -> int:
     """A new node, the child of `parent` in `region`, found from now on at place `at` of the table."""
-    node = state[NODES]
+    node = int(state[NODES])
     state[NODES] += 1
     tree[0, node] = parent
     tree[1, node] = region
@@ -68,7 +67,7 @@ def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) ->
 
 
 @arithmetic
-def plant(parent, region, regions, tree, slots, state):
+def plant(parent: Ints, region: Ints, regions: int, tree: Ints, slots: Ints, state: Ints) -> bool:
     """Put known nodes, from 1 on, into an empty tree; False if they are none (a damaged file)."""
     for i in range(parent.size):
         if parent[i] < -1 or parent[i] > i or region[i] >= regions:
@@ -85,7 +84,7 @@ def plant(parent, region, regions, tree, slots, state):
 
 
 @kernel
-def way(node: int, tree: Any) -> Any:
+def way(node: int, tree: Ints) -> Ints:
     """(depth,) the nodes on the path to a node, the outermost first."""
     depth = 0
     at = node
@@ -100,7 +99,7 @@ def way(node: int, tree: Any) -> Any:
 
 
 @arithmetic
-def accumulate(node, ticks, calls, sum_ticks, sum_calls):
+def accumulate(node: AnyArray, ticks: Ints, calls: Ints, sum_ticks: Ints, sum_calls: Ints) -> None:
     """Add ticks and calls (n,) to the sums (nodes,) of their nodes."""
     for i in range(node.size):
         sum_ticks[node[i]] += ticks[i]
@@ -111,7 +110,7 @@ def accumulate(node, ticks, calls, sum_ticks, sum_calls):
 
 
 @kernel
-def inclusive(tree, exclusive):
+def inclusive(tree: Ints, exclusive: Ints) -> Ints:
     """(nodes, n) sums of `exclusive` over each node and all below it; folded nodes stand for themselves."""
     total = exclusive.copy()
     for node in range(tree.shape[1] - 1, 0, -1):
@@ -123,7 +122,7 @@ def inclusive(tree, exclusive):
 
 
 @kernel
-def outermost(tree):
+def outermost(tree: Ints) -> Flags:
     """(nodes,) whether no ancestor of a node is of the same region."""
     outer = np.ones(tree.shape[1], np.bool_)
     for node in range(1, tree.shape[1]):
@@ -137,7 +136,10 @@ def outermost(tree):
 
 
 @kernel
-def add_by_region(tree, first, own, within, calls, sum_own, sum_within, sum_calls):
+def add_by_region(
+    tree: Ints, first: Flags, own: Ints, within: Ints, calls: Ints, sum_own: Ints, sum_within: Ints,
+    sum_calls: Ints,
+) -> None:  # fmt: skip
     """Add exclusive and inclusive ticks and calls (nodes, n) to those of the regions (regions, n);
     inclusive ones where a region is `first` on its path, so that recursion counts once."""
     for node in range(1, tree.shape[1]):
@@ -150,7 +152,7 @@ def add_by_region(tree, first, own, within, calls, sum_own, sum_within, sum_call
 
 
 @kernel
-def add_by_class(classes, own, sums):
+def add_by_class(classes: Ints, own: Ints, sums: Ints) -> None:
     """Add ticks (nodes, n) to those of their activities (n, activities)."""
     for node in range(classes.size):
         for k in range(own.shape[1]):

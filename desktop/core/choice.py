@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, SHORTEST, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep
@@ -52,7 +51,7 @@ _DEGREES = {"constant": 0, "linear": 1}
 
 
 @dataclass(frozen=True)
-class Break:
+class Breakpoint:
     """A breakpoint that was chosen. `event`: what happens there, if anything; `fits`: in how many of the fits
     looked at it is found within `NEAR` of the run; `worth`: by how much the misfit rises without it."""
 
@@ -66,7 +65,7 @@ class Break:
 class RunnerUp:
     """The breakpoints that come next, and why not."""
 
-    breaks: tuple[Break, ...]
+    breaks: tuple[Breakpoint, ...]
     reason: str
 
     @property
@@ -79,7 +78,7 @@ class Choice:
     """The breakpoints, in words why, the misfit of the best set for each n (from 1 on), and independent
     observations that the curve is worth."""
 
-    breaks: tuple[Break, ...]
+    breaks: tuple[Breakpoint, ...]
     reason: str
     runner_up: RunnerUp | None
     misfit: Floats
@@ -92,11 +91,11 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    at: NDArray[np.int64]  # bin edges, increasing
+    at: Ints  # bin edges, increasing
     time: Floats
     price: Floats
     events: tuple[Landmark | None, ...]
-    fits: NDArray[np.int64]
+    fits: Ints
 
 
 def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[float] = ()) -> Choice | None:
@@ -234,7 +233,7 @@ class _Costs:
         self._impossible = (width < SHORTEST * n) | self._tail
         self._impossible[0, -1] = False
 
-    def pieces(self, variance: float, together: float) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    def pieces(self, variance: float, together: float) -> tuple[Floats, Ints, Ints]:
         """Misfit and degree of each piece, and where its tail begins (the row of its end if it has none)."""
         observations = np.log(max(self._level.size / together, 2.0))
         degrees = np.arange(self._left.shape[0])[:, None, None]
@@ -276,7 +275,7 @@ class _Costs:
             sets.append(chosen[::-1])
         return np.array(values), sets
 
-    def residual(self, places: list[int], degree: NDArray[np.int64], tail: NDArray[np.int64]) -> Floats:
+    def residual(self, places: list[int], degree: Ints, tail: Ints) -> Floats:
         """What is left of the curve."""
         ends = [0, *places, self._at.size - 1]
         ends = sorted({*ends, *(int(tail[a, b]) for a, b in pairwise(ends))})
@@ -304,13 +303,15 @@ class _Costs:
         values, sets = self.best(total, MOST)
         order = np.argsort(values, kind="stable")
         best, second = sets[int(order[0])], None
-        breaks = self._breaks(best, total, candidates)
+        breaks = self._breakpoints(best, total, candidates)
         if order.size > 1 and np.isfinite(values[order[1]]):
-            other = self._breaks(sets[int(order[1])], total, candidates)
+            other = self._breakpoints(sets[int(order[1])], total, candidates)
             second = RunnerUp(other, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
         return Choice(breaks, _reason(breaks, looked_at), second, values, n / together)
 
-    def _breaks(self, places: list[int], total: Floats, candidates: _Candidates) -> tuple[Break, ...]:
+    def _breakpoints(
+        self, places: list[int], total: Floats, candidates: _Candidates
+    ) -> tuple[Breakpoint, ...]:
         ends = [0, *places, self._at.size - 1]
         breaks = []
         for a, place, b in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
@@ -318,12 +319,12 @@ class _Costs:
             worth = float(total[a, b] - total[a, place] - total[place, b]) if total[a, b] < np.inf else np.inf
             i = place - 1
             breaks.append(
-                Break(float(candidates.time[i]), candidates.events[i], int(candidates.fits[i]), worth)
+                Breakpoint(float(candidates.time[i]), candidates.events[i], int(candidates.fits[i]), worth)
             )
         return tuple(breaks)
 
 
-def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
+def _reason(breaks: tuple[Breakpoint, ...], looked_at: int) -> str:
     if not breaks:
         return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit"
     at = sum(one.event is not None for one in breaks)
@@ -352,12 +353,12 @@ def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
     return "; ".join(parts)
 
 
-def _place(one: Break) -> str:
+def _place(one: Breakpoint) -> str:
     what = "" if one.event is None else f" ({one.event.text})"
     return f"{si(one.time_s)}s{what}"
 
 
-def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) -> str:
+def _against(other: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse: float) -> str:
     """Another set beside the best one."""
     ours, theirs = ({one.time_s: one for one in breaks} for breaks in (best, other))
     without = [one for t, one in ours.items() if t not in theirs]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 
 
 @inlined
-def common(tick, shift, drift, origin):
+def common(tick: int, shift: int, drift: float, origin: int) -> int:
     """`Clock.common` of one tick."""
-    return tick + shift + np.int64(np.floor(np.float64(tick - origin) * drift + 0.5))
+    return tick + shift + int(np.floor(np.float64(tick - origin) * drift + 0.5))
 
 
 @inlined
-def local(tick, shift, drift, origin):
+def local(tick: int, shift: int, drift: float, origin: int) -> int:
     """`Clock.local` of one tick."""
     if drift == 0.0:
         return tick - shift
     far = tick - shift - origin
-    tick_there = origin + far - np.int64(np.floor(np.float64(far) * (drift / (1.0 + drift)) + 0.5))
+    tick_there = origin + far - int(np.floor(np.float64(far) * (drift / (1.0 + drift)) + 0.5))
     while common(tick_there, shift, drift, origin) >= tick:
         tick_there -= 1
     while common(tick_there, shift, drift, origin) < tick:
@@ -30,7 +29,7 @@ def local(tick, shift, drift, origin):
 
 
 @kernel
-def corrected(ticks, which, shift, drift, origin):
+def corrected(ticks: Ints, which: AnyArray, shift: Ints, drift: Floats, origin: Ints) -> Ints:
     """Ticks (n,) as recorded on the common clock; each is of the clock `which` (n,) of several."""
     common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
@@ -41,8 +40,9 @@ def corrected(ticks, which, shift, drift, origin):
 
 @arithmetic
 def late_messages(
-    sender, receiver, sent, received, certain, process, shift, drift, origin, number, wrong, odd
-):
+    sender: Ints, receiver: Ints, sent: Ints, received: Ints, certain: Ints, process: Ints, shift: Ints,
+    drift: Floats, origin: Ints, number: int, wrong: Ints, odd: Ints,
+) -> None:  # fmt: skip
     """Add to `wrong` (3,), and to `odd` for messages of odd number (the first is the `number`-th), how many
     of those that are certain are received before they are sent by the common clock; the most ticks by which
     they are, and the sum of all. `process` (locations,): the clock of each; (n,): both ends, ticks as
@@ -64,7 +64,7 @@ def late_messages(
 
 
 @kernel
-def to_common(ticks: Any, shift: int, drift: float, origin: int) -> Any:
+def to_common(ticks: Ints, shift: int, drift: float, origin: int) -> Ints:
     common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
         common_ticks[i] = common(ticks[i], shift, drift, origin)
@@ -72,7 +72,7 @@ def to_common(ticks: Any, shift: int, drift: float, origin: int) -> Any:
 
 
 @kernel
-def to_local(ticks: Any, shift: int, drift: float, origin: int) -> Any:
+def to_local(ticks: Ints, shift: int, drift: float, origin: int) -> Ints:
     local_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
         local_ticks[i] = local(ticks[i], shift, drift, origin)

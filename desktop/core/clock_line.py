@@ -6,7 +6,7 @@ Without kernels, which `Clock` loads when it needs them: all that reads or write
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from desktop.core.arrays import Floats, Ints
 
 #: Rates beyond this are no clock's; below it times keep their order.
 MOST_DRIFT = 0.1
+_Ticks = TypeVar("_Ticks", int, Ints)
 
 
 class Clock(NamedTuple):
@@ -26,25 +27,25 @@ class Clock(NamedTuple):
     drift: float = 0.0
     origin: int = 0
 
-    def common(self, ticks: Any) -> Any:
+    def common(self, ticks: _Ticks) -> _Ticks:
         """Ticks as recorded (a number or (n,)) on the common clock."""
         if not self.drift:
             return ticks + self.shift
         from desktop.core.clock_kernels import common, to_common
 
-        if np.ndim(ticks):
+        if isinstance(ticks, np.ndarray):
             return to_common(np.ascontiguousarray(ticks, np.int64), self.shift, self.drift, self.origin)
-        return int(common(int(ticks), self.shift, self.drift, self.origin))
+        return common(int(ticks), self.shift, self.drift, self.origin)
 
-    def local(self, ticks: Any) -> Any:
+    def local(self, ticks: _Ticks) -> _Ticks:
         """The first tick as recorded that is not before a tick (n,) of the common clock."""
         if not self.drift:
             return ticks - self.shift
         from desktop.core.clock_kernels import local, to_local
 
-        if np.ndim(ticks):
+        if isinstance(ticks, np.ndarray):
             return to_local(np.ascontiguousarray(ticks, np.int64), self.shift, self.drift, self.origin)
-        return int(local(int(ticks), self.shift, self.drift, self.origin))
+        return local(int(ticks), self.shift, self.drift, self.origin)
 
 
 def columns(clocks: Sequence[Clock]) -> tuple[Ints, Floats, Ints]:

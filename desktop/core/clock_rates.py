@@ -301,8 +301,8 @@ def tighten_by_collectives(tightest: Tightest, held: Held) -> None:
 
 @kernel
 def project_lines(
-    lines: Any, pull: Any, s: Ints, r: Ints, a: Any, b: Any, w: Any, sweeps: int
-) -> None:  # fmt: skip
+    lines: Floats, pull: Floats, s: Ints, r: Ints, a: Floats, b: Floats, w: Floats, sweeps: int
+) -> None:
     """Move `lines` (n, 2), level and slope in an orthonormal basis, to the nearest that satisfy all rows, as
     `clock_repair.project` does."""
     for _ in range(sweeps):

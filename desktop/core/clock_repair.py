@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,8 @@ DENSE = 1024  # up to so many processes the bounds are a matrix
 INFINITE = 1 << 62
 #: Sweeps over all bounds after which a projection is near enough; what it misses is made up exactly.
 _SWEEPS = 400
+
+Flags = Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +270,7 @@ def lower_to(closed: Ints, labels: Ints, lowered: Ints) -> None:
 
 
 @kernel
-def project(closed: Ints, sweeps: int) -> Any:
+def project(closed: Ints, sweeps: int) -> Floats:
     """The shifts of least squares that satisfy closed bounds, near enough: C. Hildreth, Naval Res. Logist. Q.
     4, 1957."""
     n = closed.shape[0]

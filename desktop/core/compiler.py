@@ -38,7 +38,7 @@ class _Without:
         module.init_all = lambda: None
 
 
-_hook: Any = _Without()
+_hook = _Without()
 sys.meta_path.insert(0, _hook)
 try:
     from llvmlite import binding
@@ -60,7 +60,7 @@ class _Library(JITCodeLibrary):
     ours = False
     _bitcode: bytes | None = None
 
-    def serialize_using_object_code(self) -> Any:
+    def serialize_using_object_code(self) -> tuple[object, ...]:
         name, kind, code = super().serialize_using_object_code()
         if not self.ours:
             return name, kind, code
@@ -69,7 +69,7 @@ class _Library(JITCodeLibrary):
         return name, kind, (*code, [one.name for one in every if not one.is_declaration])
 
     @classmethod
-    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+    def _unserialize(cls, codegen: Any, state: Any) -> object:
         name, _, (code, bitcode, *defined) = state
         if not defined:  # numba itself, or a former version of this program, has kept it
             return super()._unserialize(codegen, state)
@@ -82,7 +82,7 @@ class _Library(JITCodeLibrary):
         codegen._engine._defined_symbols.update(*defined)
         return self
 
-    def _get_module_for_linking(self) -> Any:
+    def _get_module_for_linking(self) -> binding.ModuleRef:
         if self._shared_module is None and self._bitcode is not None:
             self._shared_module = binding.parse_bitcode(self._bitcode)
         return super()._get_module_for_linking()
@@ -101,7 +101,7 @@ _KIND = frozenset(
 )
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Any:
+def compiled(function: Callable[..., object], **options: Any) -> Any:
     """Numba's dispatcher of a function, without the interpreter lock and cached on disk where possible."""
     # Numba raises when neither the module's folder nor the user's cache folder can be written; then the
     # kernel is compiled anew in every process, which is slower but right.
@@ -113,10 +113,10 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     keep = cache.save_overload
     name = f"{function.__module__}.{cache._impl.filename_base}"
 
-    def ahead() -> Any:
+    def ahead() -> IndexDataCacheFile:
         return IndexDataCacheFile(str(AHEAD), name, __version__)
 
-    def keep_if_possible(signature: Any, compiled: Any) -> None:
+    def keep_if_possible(signature: object, compiled: Any) -> None:
         compiled.library.ours = True
         with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
             keep(signature, compiled)
@@ -124,7 +124,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
                 key = cache._index_key(signature, compiled.codegen)
                 ahead().save((key[0], key[2]), cache._impl.reduce(compiled))
 
-    def load(signature: Any, target: Any) -> Any:
+    def load(signature: object, target: Any) -> object:
         # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
         # that is compiled needs no more of them than memory management, which is compiled in each process,
         # and only where it is used. Compiling loads them, too.
@@ -144,7 +144,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
-def address(dispatcher: Any, *arguments: Any) -> int:
+def address(dispatcher: Any, *arguments: object) -> int:
     """Where the machine code of a kernel for arguments like these begins; the kernel must outlive it."""
     given = tuple(typeof(one) for one in arguments)
     dispatcher.compile(given)
@@ -176,7 +176,7 @@ class _Compilations(event.Listener):
 
     def __init__(self) -> None:
         self.begun = self.under_way = 0
-        self.told: list[Callable[[int, bool], None]] = []
+        self.listeners: list[Callable[[int, bool], None]] = []
         self._lock = Lock()
 
     def on_start(self, event: event.Event) -> None:
@@ -190,7 +190,7 @@ class _Compilations(event.Listener):
             self.begun += begun
             self.under_way += under_way
             state = self.begun, self.under_way > 0
-        for tell in tuple(self.told):
+        for tell in tuple(self.listeners):
             tell(*state)
 
 
@@ -201,5 +201,5 @@ event.register("numba:compile", _compilations)
 def watch(tell: Callable[[int, bool], None]) -> Callable[[], None]:
     """Call ``tell(n, more)`` when the n-th kernel of this process begins or ends to be compiled, in the
     thread that needs it; `more`: some are being compiled now. What is returned ends that."""
-    _compilations.told.append(tell)
-    return lambda: _compilations.told.remove(tell)
+    _compilations.listeners.append(tell)
+    return lambda: _compilations.listeners.remove(tell)

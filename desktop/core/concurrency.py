@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
@@ -50,8 +50,8 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
 
 def summarise(curve: StepCurve) -> _Summary:
     """Make the summary now, in one pass over the steps, so that the first range need not."""
-    summary: _Summary | None = curve.summaries.get("concurrency")
-    if summary is None:
+    summary = curve.summaries.get("concurrency")
+    if not isinstance(summary, _Summary):
         summary = curve.summaries["concurrency"] = _summary(curve)
     return summary
 
@@ -93,7 +93,7 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
 
 
 @kernel
-def add_blocks(edges, at, block, before):
+def add_blocks(edges: Floats, at: AnyArray, block: int, before: Floats) -> bool:
     """The time at each level before each block of steps; False if a level is none of those counted."""
     time = np.zeros(before.shape[1])
     for k in range(before.shape[0]):
@@ -107,7 +107,7 @@ def add_blocks(edges, at, block, before):
 
 
 @kernel
-def add_time(edges, at, time):
+def add_time(edges: Floats, at: AnyArray, time: Floats) -> None:
     """Add the ticks of each step between `edges` (n+1,) to the `time` (levels,) of its level `at` (n,)."""
     for i in range(at.size):
         time[np.int64(at[i])] += edges[i + 1] - edges[i]

@@ -352,7 +352,7 @@ def areas(apart: StepCurve, reference: float = np.nan) -> Areas:
 
 
 @kernel
-def _subtract(first, low, second, high, edges, level):
+def _subtract(first: Floats, low: Floats, second: Floats, high: Floats, edges: Floats, level: Floats) -> int:
     i, j, count = 0, 0, 0
     a, b = 0.0, 0.0
     while True:
@@ -376,7 +376,7 @@ def _subtract(first, low, second, high, edges, level):
 
 
 @kernel
-def _sides(edges, level):
+def _sides(edges: Floats, level: Floats) -> tuple[float, float]:
     more, less = 0.0, 0.0
     for k in range(level.size):
         part = level[k] * (edges[k + 1] - edges[k])

@@ -14,11 +14,11 @@ by the waiting that follows on the same location, and by messages that lie until
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import AnyArray, Flags, Floats, Ints
 from desktop.core.delay_costs import WaitStates, backward
 from desktop.core.jit import kernel
 
@@ -86,7 +86,7 @@ class PathLine(NamedTuple):
 
 @kernel
 def walk_back(
-    first: Any, partner: Any, end: Any, rank: Any, start: int, location: int, time: int, out: Any
+    first: Ints, partner: Ints, end: Ints, rank: Ints, start: int, location: int, time: int, out: Ints
 ) -> int:
     """Pieces (3, n) from the last to the first; how many."""
     n = 0
@@ -107,7 +107,9 @@ def walk_back(
 
 
 @kernel
-def float_of(time, first, release, since, start, source, spare):
+def float_of(
+    time: Ints, first: Ints, release: Flags, since: Ints, start: AnyArray, source: AnyArray, spare: Ints
+) -> int:
     """Slack of every node of the events of a run, backward along what depends on it.
 
     Parameters
@@ -176,7 +178,10 @@ def added(spare: int, more: int) -> int:
 
 
 @kernel
-def along(location, begin, end, first, since, until, region, a, b, places, regions):
+def along(
+    location: Ints, begin: Ints, end: Ints, first: Ints, since: Ints, until: Ints, region: AnyArray, a: int,
+    b: int, places: Floats, regions: Floats,
+) -> None:  # fmt: skip
     """Add to `places` (p,) and `regions` (regions,) the ticks from `a` to `b` of a path (n,) in what each
     location does (`desktop.core.delay_costs.Segments`)."""
     for k in range(np.searchsorted(end, a, side="right"), begin.size):
@@ -191,7 +196,10 @@ def along(location, begin, end, first, since, until, region, a, b, places, regio
 
 
 @kernel
-def least_float(first, since, until, region, wait, first_stretch, end, spare, a, b, places, regions):
+def least_float(
+    first: Ints, since: Ints, until: Ints, region: AnyArray, wait: AnyArray, first_stretch: Ints, end: Ints,
+    spare: Ints, a: int, b: int, places: Ints, regions: Ints,
+) -> None:  # fmt: skip
     """The least slack, of all but waiting, from tick `a` to `b` into `places` (p,) and `regions` (regions,).
     What each location does as in `along`; its stretches (n,) and their slack as of `float_of`."""
     for p in range(places.size):
@@ -207,7 +215,7 @@ def least_float(first, since, until, region, wait, first_stretch, end, spare, a,
 
 
 @kernel
-def running_latest(key, time):
+def running_latest(key: AnyArray, time: Ints) -> Ints:
     """The latest time (n,) up to each of those with the same key, which follow each other."""
     latest = time.copy()
     for i in range(1, time.size):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +39,7 @@ class StepCurve:
     unit: float = 1.0
     quantity: CurveQuantity = PROCESSORS
     # Summaries built once per curve and found again by their maker's name (moment tree, drawing tree).
-    summaries: dict[str, Any] = field(default_factory=dict, repr=False)
+    summaries: dict[str, object] = field(default_factory=dict, repr=False)
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class StepCurve:
         edges = self.edges - self.edges[0]
         total = np.concatenate([[0.0], np.cumsum(self.level * np.diff(edges))])
         at = np.linspace(0, edges[-1], bins + 1)
-        return np.diff(np.interp(at, edges, total)) * (bins / edges[-1])
+        return np.asarray(np.diff(np.interp(at, edges, total)) * (bins / edges[-1]))
 
     def at(self, seconds: ArrayLike) -> Floats:
         """Level at each time (seconds); 0 outside ``[start, end)``."""

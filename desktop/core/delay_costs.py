@@ -18,12 +18,12 @@ of them did later. Two processes are synchronised where one waits for the other,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.jit import kernel
 
 
@@ -115,7 +115,7 @@ def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def untie(order, location, partner, end, locations):
+def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int) -> None:
     """Of waits that end in one tick, put who waited before whom he waited for."""
     here = np.full(locations, -1, np.int64)
     behind = np.zeros(order.size, np.int64)
@@ -158,9 +158,10 @@ def untie(order, location, partner, end, locations):
 
 @kernel
 def last_meetings(
-    first_wait, location, partner, begin, end, leave, partner_leave, first_met, met, left_met, which, start,
-    member, left, run, since,
-):  # fmt: skip
+    first_wait: Ints, location: Ints, partner: Ints, begin: Ints, end: Ints, leave: Ints, partner_leave: Ints,
+    first_met: Ints, met: Ints, left_met: Ints, which: Ints, start: Ints, member: Ints, left: Ints, run: int,
+    since: Ints,
+) -> None:  # fmt: skip
     """For each wait the instant from which on the two are compared, into `since`: the earlier end of the two
     calls in which they were last synchronised before it, `run` if they never were."""
     for j in range(location.size):
@@ -194,9 +195,10 @@ def last_meetings(
 
 @kernel
 def trace_back(
-    first, begin, end, region, wait, location, partner, since_wait, until_wait, since, order, rank, regions,
-    short, long, direct,
-):  # fmt: skip
+    first: Ints, begin: Ints, end: Ints, region: AnyArray, wait: AnyArray, location: Ints, partner: Ints,
+    since_wait: Ints, until_wait: Ints, since: Ints, order: Ints, rank: Ints, regions: int, short: Floats,
+    long: Floats, direct: Floats,
+) -> float:  # fmt: skip
     """Share every wait, and what it has passed on, among what its partner did; what is unexplained."""
     behind = np.zeros(location.size)  # costs of others' waits that each has passed on
     own, others = np.zeros(regions), np.zeros(regions)
@@ -269,13 +271,16 @@ def trace_back(
 
 
 @kernel
-def passes(wait: int, j: int, until: Any, rank: Any, b: int) -> bool:
+def passes(wait: int, j: int, until: Ints, rank: Ints, b: int) -> bool:
     """Whether a piece of a partner is waiting that was over when it came, and comes after wait j."""
     return wait >= 0 and until[wait] <= b and rank[wait] > rank[j]
 
 
 @kernel
-def cut(time, region, since, until, number, out, what, wait):
+def cut(
+    time: Ints, region: AnyArray, since: Ints, until: Ints, number: int, out: Ints, what: AnyArray,
+    wait: AnyArray,
+) -> int:  # fmt: skip
     """Pieces of a location: `region` (n,) from each `time` (n,) to the next, (n + 1,); cut where its waits,
     which are numbered from `number`, begin and end. Begin and end into `out` (2, ...), region into `what`,
     wait into `wait`, each with room for n + 2 m; how many."""
@@ -300,7 +305,10 @@ def cut(time, region, since, until, number, out, what, wait):
 
 
 @kernel
-def tally(first, begin, end, region, wait, short, long, passed_on, a, b, places, regions, most):
+def tally(
+    first: Ints, begin: Ints, end: Ints, region: AnyArray, wait: AnyArray, short: Floats, long: Floats,
+    passed_on: Floats, a: int, b: int, places: Floats, regions: Floats, most: Floats,
+) -> int:  # fmt: skip
     """Waiting and costs of the ticks from `a` to `b`; pieces that lie across are counted in proportion.
 
     passed_on : (waits,) part of each that its partner has only passed on.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import AnyArray, Bytes, Floats
 from desktop.core.jit import kernel
 
 #: Opacity of a single line where they are counted by pixel, and of the most in one: what is below is seen.
@@ -42,7 +42,7 @@ def line_density(x: Floats, y: Floats, width: int, height: int) -> NDArray[np.in
 
 
 @kernel
-def _note(x, y, upright, level):
+def _note(x: Floats, y: Floats, upright: AnyArray, level: AnyArray) -> None:
     """Plus one where a run of pixels begins, minus one behind its end."""
     for i in range(x.shape[1]):
         x0, x1, y0, y1 = x[0, i], x[1, i], y[0, i], y[1, i]
@@ -55,7 +55,7 @@ def _note(x, y, upright, level):
 
 
 @kernel
-def _note_runs(x0, x1, y0, y1, ends):
+def _note_runs(x0: float, x1: float, y0: float, y1: float, ends: AnyArray) -> None:
     """The same of one line, whose runs go down the columns of `ends` (rows + 1, columns)."""
     height, width = ends.shape[0] - 1, ends.shape[1]
     if x1 < x0:
@@ -72,7 +72,7 @@ def _note_runs(x0, x1, y0, y1, ends):
             ends[min(math.floor(high), height - 1) + 1, c] -= 1
 
 
-def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> NDArray[np.uint8]:
+def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> Bytes:
     """(height, width) opacity from 0 to 255: none where there is no line, `least` for one, and by the
     logarithm of their number up to `most` for the densest pixel; a picture of single lines has `most`."""
     top = int(density.max(initial=0))

@@ -23,6 +23,7 @@ import numpy as np
 from desktop import resources
 from desktop.core.arrays import Ints
 
+Levels = Ints
 Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
 
 #: Letters for factors without names; I is the identity.
@@ -99,7 +100,7 @@ class Design:
 
     def column(self, members: Sequence[int]) -> Ints:
         """(R,) product of the factors' columns."""
-        return np.prod(self.levels[:, list(members)], axis=1, dtype=np.int64)
+        return np.asarray(np.prod(self.levels[:, list(members)], axis=1, dtype=np.int64))
 
     def key(self, members: Sequence[int]) -> tuple[int, int]:
         """Mask and sign of a term: terms of one mask are aliases of each other."""
@@ -616,7 +617,7 @@ def _linear_array(q: int, base: int) -> Ints:
         return np.stack([i, j] + [(k * i + j) % q for k in range(1, q)], axis=1)
     forms = [form for form in product(range(q), repeat=base) if any(form) and next(c for c in form if c) == 1]
     forms.sort(key=lambda form: sum(c > 0 for c in form))
-    return (runs @ np.array(forms).T) % q
+    return np.asarray((runs @ np.array(forms).T) % q)
 
 
 def _four_levels() -> Ints:

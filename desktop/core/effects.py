@@ -7,11 +7,11 @@ coefficient. Sources: NISTIR 5131 (equation 1), NISTIR 5139 (section 2), NISTIR 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Trials:
     def to_frame(self) -> DataFrame:
         """``TABLES["trials"]``, one row a trial, index 0 to N - 1; then a column of levels for each factor by
         its name; where a factor is called like another column, ``"level of <name>"``."""
-        columns: dict[str, Any] = {"trial": self.label, "block": self.block, "response": self.y}
+        columns: dict[str, object] = {"trial": self.label, "block": self.block, "response": self.y}
         for k, name in enumerate(self.factors):
             columns[f"level of {name}" if name in columns else name] = self.x[:, k]
         return frame(TABLES["trials"], columns)
@@ -278,7 +278,7 @@ def transformed(y: Floats, power: float, gm: float = 1.0) -> Floats:
         return y
     if power == 0:
         return np.log(y)
-    return (y**power - 1) / (power * gm ** (power - 1))
+    return (y**power - 1) / float(power * gm ** (power - 1))
 
 
 def back(value: float, power: float, gm: float = 1.0) -> float:
@@ -299,9 +299,9 @@ def condensed(data: Trials, inner: Inner) -> Trials:
     half = _halves(data)
     keys = np.concatenate([half[:, None], data.block[:, None], data.x], axis=1)
     _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    take: Any = {"mean": np.mean, "median": np.median, "minimum": np.min}[inner]
+    ways: dict[str, Callable[[Floats], object]] = {"mean": np.mean, "median": np.median, "minimum": np.min}
     number = number.ravel()
-    y = np.array([take(data.y[number == k]) for k in range(first.size)])
+    y = np.array([ways[inner](data.y[number == k]) for k in range(first.size)])
     order = np.argsort(first)
     firsts = data.only(np.isin(np.arange(len(data.y)), first))
     return replace(firsts, y=y[order])
@@ -404,7 +404,7 @@ def analyse(
     values, unit = model.values, model.unit
     shift = model.more[: shifts.shape[1]]
     if side is not None:
-        notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
+        notes += _halves_note(data, treatments, side, float(shift[0]), halves)
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
     pure, pure_df, block_ss, block_df = _pure_error(data.y, number, len(treatments), group, bool(covariate))
     followed = _followed(covariate, model, group)
@@ -469,7 +469,7 @@ def analyse(
         slope, of_one = followed
         blocked.append((covariate, slope**2 / of_one, 1))
         followed = slope, float(np.sqrt(s2 * of_one))
-        notes.append(_told_of_covariate(covariate, *followed, df))
+        notes.append(_covariate_note(covariate, *followed, df))
     anova, r2, adjusted = _anova(data, chosen, model, pure, pure_df, blocked, spare, s2, df)
     return Effects(
         asked, effects, model.mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
@@ -564,7 +564,7 @@ def _side(data: Trials, number: Ints, treatments: int) -> Floats | None:
     return side
 
 
-def _told_of_halves(
+def _halves_note(
     data: Trials, treatments: Floats, side: Floats, shift: float, halves: list[Members]
 ) -> list[str]:
     """What happened between the halves, and what the second tells apart that the first could not."""
@@ -649,7 +649,7 @@ def _mark(treatments: Floats, members: Members) -> bytes:
 
 def _signature(column: Floats) -> bytes:
     """The same for a column and its negative."""
-    return (column * column[0]).astype(np.int8).tobytes()
+    return bytes((column * column[0]).astype(np.int8))
 
 
 class _Independent:
@@ -711,7 +711,7 @@ def _are_blocks(data: Trials, number: Ints) -> bool:
         most = max(most, replicates)
     if most < 2 or len(data.y) != whole:
         return False
-    return np.unique(np.stack([half, data.block, number]), axis=1).shape[1] == len(data.y)
+    return bool(np.unique(np.stack([half, data.block, number]), axis=1).shape[1] == len(data.y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -796,7 +796,7 @@ def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | N
     return float(model.more[-1]), float(model.more_unit[-1])
 
 
-def _told_of_covariate(name: str, slope: float, se: float, df: float) -> str:
+def _covariate_note(name: str, slope: float, se: float, df: float) -> str:
     """What was taken off."""
     margin = t_limit(df) * se
     words = f"taken off is what follows {name}: {slope:.3g} for each unit of it"

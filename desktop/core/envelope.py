@@ -96,8 +96,8 @@ class Envelope:
 
 def envelope(curve: StepCurve) -> Envelope:
     """The drawing tree of `curve`, built on first use (about 4 ns per step) and kept with the curve."""
-    drawing: Envelope | None = curve.summaries.get("envelope")
-    if drawing is None:
+    drawing = curve.summaries.get("envelope")
+    if not isinstance(drawing, Envelope):
         counts = [-(-curve.segments // _FAN)]
         while counts[-1] > 1:
             counts.append(-(-counts[-1] // _FAN))
@@ -117,7 +117,7 @@ def averaged(curve: StepCurve, edges: Floats) -> StepCurve:
 
 
 @kernel
-def _build(edges, level, nodes, offset):
+def _build(edges: Floats, level: Floats, nodes: Floats, offset: Ints) -> None:
     for b in range(offset[2] - offset[1]):
         low, high, total = np.inf, -np.inf, 0.0
         for j in range(b * 16, min(b * 16 + 16, level.size)):
@@ -138,7 +138,9 @@ def _build(edges, level, nodes, offset):
 
 
 @kernel
-def _whole(edges, level, nodes, offset, i, j):
+def _whole(
+    edges: Floats, level: Floats, nodes: Floats, offset: Ints, i: int, j: int
+) -> tuple[float, float, float]:
     """Minimum, maximum and integral of the steps i .. j-1."""
     low, high, total = np.inf, -np.inf, 0.0
     while i < j and i % 16:
@@ -167,7 +169,7 @@ def _whole(edges, level, nodes, offset, i, j):
 
 
 @kernel
-def _step_at(edges, t, i, j):
+def _step_at(edges: Floats, t: float, i: int, j: int) -> int:
     """The step that holds instant `t`, known to be one of i .. j (j inclusive)."""
     while i < j:
         m = (i + j + 1) // 2
@@ -179,7 +181,9 @@ def _step_at(edges, t, i, j):
 
 
 @kernel
-def _columns(edges, level, nodes, offset, ticks, values, steps):
+def _columns(
+    edges: Floats, level: Floats, nodes: Floats, offset: Ints, ticks: Floats, values: Floats, steps: Ints
+) -> None:
     width = ticks.size - 1
     final = level.size - 1
     start, end = edges[0], edges[level.size]

@@ -13,7 +13,7 @@ from desktop.core.root_causes import BALANCED, LITTLE, WORTH, Cause, Naming, cau
 from desktop.core.units import capital, grouped, percent, si
 
 
-def told(cause: Cause, words: Naming) -> str:
+def describe(cause: Cause, words: Naming) -> str:
     """The sentence of a cause, with its numbers."""
     sentence = capital(cause.kind.says(cause, words))
     return (
@@ -82,7 +82,7 @@ def phase_sentence(
 
 
 @dataclass(frozen=True)
-class Told:
+class CauseText:
     """A cause in words, and where it is.
 
     about : the location that the sentence is about, -1: none. locations : that are charged, most first.
@@ -108,14 +108,14 @@ class Told:
 
 
 @dataclass(frozen=True)
-class ToldPhase:
+class PhaseText:
     """A phase in words; causes as of `Explanation`."""
 
     sentence: str
     start_s: float
     end_s: float
     lost_s: float
-    causes: tuple[Told, ...]
+    causes: tuple[CauseText, ...]
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class Explanation:
     rest: str = ""
     named: int = 0
     lost_s: float = 0.0
-    causes: tuple[Told, ...] = ()
-    phases: tuple[ToldPhase, ...] = ()
+    causes: tuple[CauseText, ...] = ()
+    phases: tuple[PhaseText, ...] = ()
 
     @property
-    def said(self) -> list[tuple[str, int]]:
+    def texts(self) -> list[tuple[str, int]]:
         """Its sentences in order, each with the number of its cause, -1: none. The cause first, then how
         much is lost, then the other causes; where little is lost, that first."""
         parts = [(cause.sentence, k) for k, cause in enumerate(self.causes[: self.named])]
@@ -143,7 +143,7 @@ class Explanation:
 
     @property
     def paragraph(self) -> str:
-        return " ".join(text for text, _ in self.said)
+        return " ".join(text for text, _ in self.texts)
 
     @property
     def headline(self) -> str:
@@ -170,14 +170,14 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
         ]
         phase = int(np.argmax(costs)) if costs and not single else -1
         place = phases[phase] if phase >= 0 else run
-        sentences.append(_told(cause, words, phase, place))
+        sentences.append(_cause_text(cause, words, phase, place))
     by_phase = tuple(
-        ToldPhase(
+        PhaseText(
             phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
             one.start_s,
             one.end_s,
             one.lost_s,
-            tuple(_told(cause, words, k, one) for cause in there),
+            tuple(_cause_text(cause, words, k, one) for cause in there),
         )
         for k, (one, there) in enumerate(zip(phases, by_part[1:], strict=True))
     )
@@ -186,13 +186,13 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
     return Explanation(*words_of_all, named, run.lost_s, tuple(sentences), by_phase)
 
 
-def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
+def _cause_text(cause: Cause, words: Naming, phase: int, place: Charges) -> CauseText:
     region = cause.group.region
-    return Told(
+    return CauseText(
         key=cause.kind.key,
         title=cause.kind.title,
         short=f"{capital(cause.kind.says(cause, words))}.",
-        sentence=told(cause, words),
+        sentence=describe(cause, words),
         lost_s=cause.lost_s,
         part=cause.part,
         strength=cause.strength,

@@ -311,7 +311,7 @@ def shares(fit: ModelFit, code: int, system: int, p: Floats) -> Floats:
     p = np.asarray(p, np.float64)
     parts = np.maximum(fit.base(code, system, p).T * fit.delta[:, code, system][:, None], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return parts / parts.sum(0)
+        return np.asarray(parts / parts.sum(0))
 
 
 @dataclass(frozen=True)

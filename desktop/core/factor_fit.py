@@ -88,7 +88,7 @@ class FactorCells:
         diagonal = np.abs(np.diagonal(self.triangle, axis1=1, axis2=2))
         norms = np.linalg.norm(self.triangle, axis=1)
         sound = (diagonal > 1e-10 * np.maximum(norms, 1e-300)).all(1)
-        return sound & (self.points >= self.triangle.shape[1])
+        return np.asarray(sound & (self.points >= self.triangle.shape[1]))
 
 
 def reduce(data: Measurements, columns: Floats, y: Floats) -> FactorCells:
@@ -152,7 +152,7 @@ class Product:
 
     def residual(self, theta: Floats) -> Floats:
         w, v = self.split(theta)
-        fit = np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])
+        fit: Floats = np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])
         if not self.log:
             return self.target - fit
         with np.errstate(all="ignore"):
@@ -262,7 +262,7 @@ def _solve(square: Floats, mixed: Floats) -> Floats:
     regular = size > 1e-13 * size.max(1, keepdims=True)
     inverse = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
     along = (mixed / scale)[:, None, :] @ vectors
-    return (vectors @ (along[:, 0, :] * inverse)[:, :, None])[:, :, 0] / scale
+    return np.asarray((vectors @ (along[:, 0, :] * inverse)[:, :, None])[:, :, 0] / scale)
 
 
 def _solve_positive(square: Floats, mixed: Floats) -> Floats:

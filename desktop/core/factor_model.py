@@ -144,7 +144,7 @@ class ModelFit:
         k = self.npar + 1
         if self.n - k - 1 <= 0 or self.sse <= 0:
             return float("nan")
-        return self.n * np.log(self.sse / self.n) + 2 * k + 2 * k * (k + 1) / (self.n - k - 1)
+        return self.n * float(np.log(self.sse / self.n)) + 2 * k + 2 * k * (k + 1) / (self.n - k - 1)
 
     @property
     def covariance(self) -> Floats:
@@ -160,7 +160,7 @@ class ModelFit:
         """Of the free parameters."""
         sd = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self.covariance / np.outer(sd, sd)
+            return np.asarray(self.covariance / np.outer(sd, sd))
 
     def ratio(self, kind: Literal["speed", "work"], function: int, a: int, b: int) -> tuple[float, float]:
         """Value of a over value of b, and its standard error (zero where a is b); NaN where they are in parts
@@ -205,7 +205,7 @@ class ModelFit:
         value = self.predict(code, system, p)[0]
         if self.response.kind == "t" or not self.in_seconds:
             return value
-        return value / (p * self.response.factor[code, system])
+        return value / (p * float(self.response.factor[code, system]))
 
     def _gradient(self, code: int, system: int, g: Floats) -> Floats:
         if self.kind == "individual":
@@ -522,7 +522,7 @@ def _product_errors(fit: ModelFit, free: Ints, size: int) -> Floats:
         by_speed = -fit.work[:, :, None] / fit.speed[:, None, :] ** 2
         own = np.einsum("aiai->ia", blocks)
         mixed = blocks[:codes, same, codes:, same]
-        variance = (
+        variance: Floats = (
             by_work**2 * own[:, :codes, None]
             + by_speed**2 * own[:, None, codes:]
             + 2.0 * by_work * by_speed * mixed
@@ -551,7 +551,7 @@ def _leverage(
     slopes = np.where(touched >= 0, whole.slopes(theta), 0.0)
     blocks = unit[touched[:, :, None], touched[:, None, :]]
     blocks[(touched < 0)[:, :, None] | (touched < 0)[:, None, :]] = 0.0
-    return np.einsum("ki,kij,kj->k", slopes, blocks, slopes)
+    return np.asarray(np.einsum("ki,kij,kj->k", slopes, blocks, slopes))
 
 
 def _rows(

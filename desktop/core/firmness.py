@@ -84,7 +84,7 @@ def _likely(places: Floats) -> Floats:
     squares = ((new - one * ((one * new).sum(axis=1) / known)[:, None]) ** 2).sum(axis=1)
     fits = -0.5 * ((n - 1) * np.log(left[:, 0] ** 2 * squares) + np.log(known))
     part = before * np.exp(fits - fits.max())
-    return part / part.sum()
+    return np.asarray(part / part.sum())
 
 
 @lru_cache(maxsize=256)
@@ -180,7 +180,7 @@ def splits(rows: Floats, degree: int) -> Floats:
         if degree:
             centre = places / 2 if right else (places - m) / 2
             gained += (moments - centre * sums) ** 2 / (size * (size * size - 1) / 12)
-    return places[gained.argmax(axis=1)].astype(float)
+    return np.asarray(places[gained.argmax(axis=1)], float)
 
 
 def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.labels import ACCOUNTS
 
 if TYPE_CHECKING:
@@ -291,9 +291,9 @@ class ArrayTable:
     `index` (K,): of the rows; None: 0 to K - 1.
     """
 
-    values: Mapping[str, NDArray[Any]]
+    values: Mapping[str, AnyArray]
     units: Mapping[str, str] = field(default_factory=dict)
-    index: NDArray[Any] | None = None
+    index: AnyArray | None = None
 
     def __len__(self) -> int:
         return next((len(column) for column in self.values.values()), 0)
@@ -318,7 +318,7 @@ def attributes(
     return {column: [getattr(row, name) for row in rows] for column, name in names.items()}
 
 
-def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTable:
+def array_table(fields: Sequence[Field], columns: Mapping[str, object]) -> ArrayTable:
     """Declared columns without pandas. KeyError if one has no values."""
     kinds: Any = {"text": object, "any": object}
     values = {one.name: np.asarray(columns[one.name], kinds.get(one.dtype, one.dtype)) for one in fields}
@@ -327,9 +327,9 @@ def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTab
 
 def frame(
     fields: Sequence[Field],
-    columns: Mapping[str, Any],
+    columns: Mapping[str, object],
     *,
-    index: Any = None,
+    index: object = None,
     units: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """A DataFrame of declared columns in their order; others follow as they are.
@@ -339,10 +339,10 @@ def frame(
     """
     import pandas as pd
 
-    declared: dict[str, Any] = {}
-    texts: Any = {"text": "str" if pd.__version__ >= "3" else object, "any": object}
+    declared: dict[str, object] = {}
+    texts: dict[str, object] = {"text": "str" if pd.__version__ >= "3" else object, "any": object}
     for one in fields:
-        values = columns[one.name]
+        values: Any = columns[one.name]
         if one.dtype == "float64" and isinstance(values, list | np.ndarray):
             declared[one.name] = np.asarray(values, np.float64)  # for which a series takes ten times as long
         else:

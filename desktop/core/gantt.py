@@ -16,9 +16,8 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import AnyArray, Bytes, Floats, Ints
 from desktop.core.clock_kernels import common, local
 from desktop.core.jit import arithmetic, kernel
 from desktop.core.open_regions import CODES
@@ -40,7 +39,7 @@ COLOURS, OTHER_REGION = 12, 13
 NO_REGION_NAME = "(no region)"
 
 
-def region_classes(names: list[str], weights: Floats) -> NDArray[np.uint8]:
+def region_classes(names: list[str], weights: Floats) -> Bytes:
     """(regions + 1,) the colour of every region, none first; `weights` likewise.
 
     The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
@@ -56,9 +55,7 @@ def region_classes(names: list[str], weights: Floats) -> NDArray[np.uint8]:
     return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
 
 
-def region_shares(
-    names: Sequence[str], colours: NDArray[np.uint8], weights: Floats
-) -> list[tuple[int, str, int]]:
+def region_shares(names: Sequence[str], colours: Bytes, weights: Floats) -> list[tuple[int, str, int]]:
     """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
     as `region_classes` has them. `weights`: of each region, none first."""
     most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
@@ -70,7 +67,7 @@ def region_shares(
 
 
 @arithmetic
-def _add(bins, keys, ticks, n, slot, b, key, more):
+def _add(bins: Ints, keys: Ints, ticks: Ints, n: int, slot: Ints, b: int, key: int, more: int) -> int:
     """Add time to the entry of a key in the newest bin, or begin one; the number of entries."""
     s = slot[key]
     if s < n and keys[s] == key and bins[s] == b:
@@ -82,7 +79,7 @@ def _add(bins, keys, ticks, n, slot, b, key, more):
 
 
 @arithmetic
-def coarsen(bins, keys, ticks, n, slot):
+def coarsen(bins: Ints, keys: Ints, ticks: Ints, n: int, slot: Ints) -> int:
     """Join neighbouring bins, in place; the number of entries."""
     out = 0
     for i in range(n):
@@ -91,7 +88,10 @@ def coarsen(bins, keys, ticks, n, slot):
 
 
 @arithmetic
-def fill(time, top, code, state, slot, bins, keys, ticks, most):
+def fill(
+    time: Ints, top: AnyArray, code: Bytes, state: Ints, slot: Ints, bins: Ints, keys: Ints, ticks: Ints,
+    most: int,
+) -> None:  # fmt: skip
     """Sort states into bins: entries (bin, key, ticks), a key once per bin, bins ascending.
 
     ``state[NOW]`` and ``state[KEY]`` are when the last state began and what it was. There are at most
@@ -123,7 +123,10 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
 
 
 @arithmetic
-def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, regions, activities):
+def cells(
+    bins: Ints, keys: Ints, ticks: Ints, n: int, resolve: AnyArray, spent: Ints, by_activity: Ints,
+    region: AnyArray, activity: AnyArray, regions: AnyArray, activities: AnyArray,
+) -> int:  # fmt: skip
     """One cell per bin: the region and the activity of most time, and the bits of all that occur.
 
     Bit ``r % 63`` stands for region r, bit 63 for none. `spent` is scratch, one per region and none,
@@ -170,9 +173,10 @@ def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, r
 
 @kernel
 def add_strip(
-    edges, shift, drift, origin, width, first, last, levels, at, value, present, lut, begin, end, before,
-    after, acc, mask, sets,
-):  # fmt: skip
+    edges: Ints, shift: int, drift: float, origin: int, width: int, first: int, last: int, levels: int,
+    at: int, value: AnyArray, present: AnyArray, lut: Bytes, begin: int, end: int, before: int, after: int,
+    acc: Floats, mask: Ints, sets: AnyArray,
+) -> None:  # fmt: skip
     """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`,
     the sets of cells to `sets`.
 
@@ -218,9 +222,10 @@ def add_strip(
 
 @kernel
 def add_strips(
-    starts, members, edges, shift, drift, origin, width, first, last, levels, at, value, present, lut, bits,
-    begin, end, before, after, dominant, hidden,
-):  # fmt: skip
+    starts: Ints, members: Ints, edges: Ints, shift: Ints, drift: Floats, origin: Ints, width: Ints,
+    first: Ints, last: Ints, levels: Ints, at: Ints, value: AnyArray, present: AnyArray, lut: Bytes,
+    bits: AnyArray, begin: Ints, end: Ints, before: Bytes, after: Bytes, dominant: Bytes, hidden: AnyArray,
+) -> None:  # fmt: skip
     """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``.
 
     Each bit of `present` stands for the classes ``bits[bit]``, or, if there are none, for the class of its
@@ -257,7 +262,7 @@ def add_strips(
 
 
 @kernel
-def _add_idle(edges, begin, end, idle, acc, mask):
+def _add_idle(edges: Ints, begin: int, end: int, idle: int, acc: Floats, mask: Ints) -> None:
     """A location without events: it is there, in no region."""
     for c in range(edges.size - 1):
         lo, hi = max(edges[c], begin), min(edges[c + 1], end)
@@ -267,7 +272,10 @@ def _add_idle(edges, begin, end, idle, acc, mask):
 
 
 @kernel
-def add_states(time, key, until, edges, lut, resolve, by_region, acc, mask):
+def add_states(
+    time: Ints, key: Ints, until: int, edges: Ints, lut: Bytes, resolve: Bytes, by_region: bool, acc: Floats,
+    mask: Ints,
+) -> None:  # fmt: skip
     """Add states to a row of columns exactly; state i begins at ``time[i]``, the last one ends at `until`."""
     columns = edges.size - 1
     c = 0
@@ -292,7 +300,7 @@ def add_states(time, key, until, edges, lut, resolve, by_region, acc, mask):
 
 
 @kernel
-def settle(edges, acc, mask, dominant, hidden):
+def settle(edges: Ints, acc: Floats, mask: Ints, dominant: Bytes, hidden: AnyArray) -> None:
     """The class of most time in every column, and the set of all; scratch is zero again afterwards.
 
     Columns narrower than a tick show what the next one does, in which the tick lies.
@@ -317,7 +325,7 @@ def settle(edges, acc, mask, dominant, hidden):
 
 
 @kernel
-def next_bin(regions, at, n, start, step, bits):
+def next_bin(regions: AnyArray, at: int, n: int, start: int, step: int, bits: int) -> int:
     """The first bin from `start` on (going by `step`, 1 or -1) in which regions of these bits may occur; -1:
     none."""
     k = start
@@ -332,7 +340,7 @@ def next_bin(regions, at, n, start, step, bits):
 
 
 @kernel
-def _ranks(order):
+def _ranks(order: Ints) -> Bytes:
     """(2, 256) the place in `order` of the first class in each byte of a set; the length of `order`: none."""
     ranks = np.full((2, 256), order.size, np.uint8)
     for k in range(order.size - 1, -1, -1):
@@ -350,7 +358,10 @@ def warm_up() -> None:
 
 
 @kernel
-def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, order, gap, ground):
+def paint(
+    pixels: AnyArray, tops: Ints, bottoms: Ints, rows: Ints, low: Ints, high: Ints, dominant: Bytes,
+    hidden: AnyArray, colours: AnyArray, order: Ints, gap: int, ground: int,
+) -> None:  # fmt: skip
     """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.
 
     Pixel column x shows the tile columns ``low[x] .. high[x]-1`` (none: it is left as it is). A column that

@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
-
-Ints = NDArray[np.int64]
 
 #: Activities that are noted (`desktop.data.events.Activity` without computing, which is the rest).
 NOTED = 4
@@ -104,7 +102,7 @@ class GrowingActivities:
         going = self.known[~self.ended]
         return int(going.min() if going.size else self.known.max(initial=0))
 
-    def levels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def levels(self) -> tuple[Floats, Floats]:
         """(activities, bins) processors in each activity, computing first, in each whole bin until `common`,
         and (bins + 1,) its edges in ns. Neither will change any more."""
         count = self.common // self.width
@@ -127,7 +125,7 @@ class GrowingActivities:
         levels.flags.writeable = edges.flags.writeable = False
         return levels, edges
 
-    def _there(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _there(self, edges: Floats) -> Floats:
         """(bins,) how many had begun and had not ended, on average of each bin."""
         there = np.full(edges.size - 1, float(self.processors))
         # Between the last that began and the first that ended all are there.
@@ -142,7 +140,7 @@ class GrowingActivities:
                 there[start:stop] = sum(inside, np.zeros(stop - start)) / self.width
         return there
 
-    def computing(self, columns: int) -> tuple[NDArray[np.float64], Ints]:
+    def computing(self, columns: int) -> tuple[Floats, Ints]:
         """(processors, columns) the part of each column until `common` that each processor computes, and
         (columns + 1,) their edges in ns. They are equal but for the last one, which may be shorter; there
         would be so many, or fewer, until `ahead`."""
@@ -181,7 +179,7 @@ class GrowingActivities:
 
 
 @kernel
-def _spread(out, begin, end, activity, width):
+def _spread(out: Ints, begin: Ints, end: Ints, activity: Ints, width: int) -> int:
     """Add stretches (ns) to the bins that they share; the first of those."""
     last_bin = out.shape[0] - 1
     least = out.shape[0]
@@ -194,4 +192,4 @@ def _spread(out, begin, end, activity, width):
         least = min(least, first)
         for k in range(first, last + 1):
             out[k, kind] += min(b, (k + 1) * width) - max(a, k * width)
-    return least
+    return int(least)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Ints
+from desktop.core.arrays import AnyArray, Bytes, Floats, Ints
 from desktop.core.jit import kernel
 from desktop.core.machine import (
     ALL_TO_ONE,
@@ -33,8 +33,8 @@ STUCK = -1
 
 # Many: arrays that a kernel takes one by one.
 def ideal_duration(
-    first: Ints, last: Ints, kind: NDArray[np.uint8], key: NDArray[np.int32], done: Ints, before: Ints,
-    useful: Ints, receiver: NDArray[np.int32], root: Ints,
+    first: Ints, last: Ints, kind: Bytes, key: NDArray[np.int32], done: Ints, before: Ints, useful: Ints,
+    receiver: NDArray[np.int32], root: Ints,
 ) -> int:  # fmt: skip
     """Ticks until the last processor has ended, or STUCK.
 
@@ -74,8 +74,9 @@ def ideal_duration(
 
 @kernel
 def take_part(
-    first, last, kind, key, done, before, of_message, of_collective, kinds, keys, gap, messages, collectives
-):
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, done: Ints, before: Ints, of_message: AnyArray,
+    of_collective: AnyArray, kinds: Bytes, keys: AnyArray, gap: Floats, messages: Ints, collectives: Ints,
+) -> tuple[int, int]:  # fmt: skip
     """Operations from `first` to before `last` (p,) behind each other: kind, a new number of the message or
     collective from 0 on, and ticks computed since the operation before. `of_message`, `of_collective`: zeros,
     for the new numbers; `messages`, `collectives`: which have these. How many are numbered of both."""

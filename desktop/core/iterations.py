@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Flags, Floats, Ints
+from desktop.core.arrays import AnyArray, Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, kernel, place_in
 from desktop.core.quantity import PROCESSORS, CurveQuantity
@@ -156,7 +155,7 @@ class Repeat:
 
 
 @kernel
-def _present(symbol, places, seen, stretches):
+def _present(symbol: Ints, places: Ints, seen: Ints, stretches: Ints) -> None:
     """In how many of the stretches between two places each symbol occurs; `seen`: (symbols,) -1 each."""
     for j in range(places.size - 1):
         for i in range(places[j], places[j + 1]):
@@ -167,7 +166,9 @@ def _present(symbol, places, seen, stretches):
 
 
 @kernel
-def _count(symbol, places, column, counts, often, usual, more):
+def _count(
+    symbol: Ints, places: Ints, column: Ints, counts: AnyArray, often: Ints, usual: Flags, more: Flags
+) -> None:
     """How often each symbol with a column occurs in each stretch (the last one: up to the end); of all but
     the last one in how many so `often` (at most as is told apart), whether all occur (`usual`), and whether
     symbols without a column do (`more`)."""
@@ -187,7 +188,7 @@ def _count(symbol, places, column, counts, often, usual, more):
 
 
 @arithmetic
-def _medians(values, half, held, left, out):
+def _medians(values: Floats, half: int, held: Floats, left: Floats, out: Floats) -> None:
     """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards.
     `held`: the first 2 half + 1 values in order, with -inf before and inf behind; `left`: as large."""
     size = 2 * half + 1
@@ -312,7 +313,7 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
     return Repeat(bounds, flags, more, first, group, same, bool(strong), named, _spread(durations[flags]))
 
 
-def _ahead(symbol: Ints, first: int, column: Ints, missing: NDArray[np.integer[Any]]) -> int:
+def _ahead(symbol: Ints, first: int, column: Ints, missing: AnyArray) -> int:
     """How many events before the first anchor belong to its iteration, so that what is missing after the last
     one is there; -1 if it is not."""
     missing = np.maximum(missing, 0)
@@ -349,7 +350,7 @@ def _believed(loop: Repeat, loosely: bool = False) -> bool:
     if k < LEAST or (k >= 8 and loop.durations.max() > _LARGEST * (loop.bounds[-1] - loop.bounds[0])):
         return False
     if loop.strong:
-        return loop.spread <= (_SPREAD_SAME if k >= 16 else _SPREAD_SAME_FEW)
+        return bool(loop.spread <= (_SPREAD_SAME if k >= 16 else _SPREAD_SAME_FEW))
     if loosely:
         return loop.spread <= _SPREAD_LOOSE
     return loop.spread <= next(limit for least, limit in _SPREAD if k >= least)
@@ -525,7 +526,7 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
 
 
 @arithmetic
-def _means(edges, level, at, out):
+def _means(edges: Floats, level: Floats, at: Floats, out: Floats) -> None:
     """The means of the curve between the times in each row of `at`, which do not decrease."""
     last = level.size - 1
     for row in range(at.shape[0]):
@@ -560,7 +561,8 @@ def _pairs(curve: StepCurve, bounds: Floats) -> Floats:
     shape = profiles(curve, bounds[:-1], bounds[1:], _BINS)
     shape = shape - shape.mean(axis=1, keepdims=True)
     norm = np.sqrt((shape**2).sum(axis=1))
-    return (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
+    products = (shape[1:] * shape[:-1]).sum(axis=1)
+    return np.asarray(products / np.maximum(norm[1:] * norm[:-1], 1e-300))
 
 
 def likeness(curve: StepCurve, bounds: Floats) -> float:

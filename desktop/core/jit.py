@@ -8,25 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from desktop.core.arrays import AnyArray
 
 _lock = Lock()
+_Result = TypeVar("_Result")
 
 
-class Kernel:
+class Kernel(Generic[_Result]):
     """A function that is compiled, or loaded, when it is first called, or compiled into another one. What it
     does not have itself are attributes of numba's dispatcher."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., _Result], options: dict[str, object]) -> None:
         update_wrapper(self, function)
         self._function, self._options = function, options
-        self._dispatcher: Any = None
+        self._dispatcher: Callable[..., _Result] | None = None
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> _Result:
         return (self._dispatcher or self.dispatcher)(*arguments)
 
     @property
-    def dispatcher(self) -> Any:
+    def dispatcher(self) -> Callable[..., _Result]:
         """What numba has made of it."""
         from desktop.core.compiler import compiled
 
@@ -41,12 +44,12 @@ class Kernel:
         return getattr(self.dispatcher, name)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., _Result]) -> Kernel[_Result]:
     """Compile `function` on first use, without the interpreter lock, cached on disk where possible."""
     return Kernel(function, {})
 
 
-def arithmetic(function: Callable[..., Any]) -> Any:
+def arithmetic(function: Callable[..., _Result]) -> Kernel[_Result]:
     """A kernel that makes no array: several times faster where small kernels call each other.
 
     Numba counts a reference whenever an array is taken from a tuple, by a call that keeps the compiler from
@@ -56,22 +59,22 @@ def arithmetic(function: Callable[..., Any]) -> Any:
     return Kernel(function, _ARITHMETIC)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: Callable[..., _Result]) -> Kernel[_Result]:
     """An `arithmetic` kernel that becomes part of each one that calls it."""
     return Kernel(function, _ARITHMETIC | {"forceinline": True})
 
 
-def formula(function: Callable[..., Any]) -> Any:
+def formula(function: Callable[..., _Result]) -> Kernel[_Result]:
     """An `inlined` kernel of finite numbers only: what a literal 0 multiplies vanishes."""
     finite = {"fastmath": {"contract", "nnan", "nsz"}, "forceinline": True}
     return Kernel(function, _ARITHMETIC | finite)
 
 
-_ARITHMETIC: dict[str, Any] = {"_nrt": False, "error_model": "numpy", "fastmath": {"contract"}}
+_ARITHMETIC: dict[str, object] = {"_nrt": False, "error_model": "numpy", "fastmath": {"contract"}}
 
 
 @inlined
-def place_in(values: Any, value: int) -> int:
+def place_in(values: AnyArray, value: int) -> int:
     """The first of rising values that is not below `value`. Kernels that call numpy for such things, or make
     arrays, are loaded with much of numba, some with scipy: longer than a small trace is read."""
     low, high = 0, len(values)
@@ -85,7 +88,7 @@ def place_in(values: Any, value: int) -> int:
 
 
 @inlined
-def put_in_order(values: Any, count: int) -> None:
+def put_in_order(values: AnyArray, count: int) -> None:
     """Sort the first `count` values in place, by Shell's method."""
     gap = 1
     while gap < count:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import quantity
@@ -51,7 +51,7 @@ class Stretches:
     inside: Floats
     processors: int
 
-    def taken(self, rows: Any) -> Stretches:
+    def taken(self, rows: Ints | Flags | slice) -> Stretches:
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     def beside(self, other: Stretches) -> Stretches:

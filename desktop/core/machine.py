@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Flags, Floats, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.progress import Progress
 
@@ -95,7 +95,7 @@ class Schedule(NamedTuple):
 
     first: Ints
     last: Ints
-    kind: NDArray[np.uint8]
+    kind: Bytes
     key: NDArray[np.int32]
     gap: Floats
     extra: Floats
@@ -110,7 +110,7 @@ class Network(NamedTuple):
 
     receiver: NDArray[np.int32]
     transfer: Floats
-    manner: NDArray[np.uint8]
+    manner: Bytes
     root: Ints
     cost: Floats
     latency: float = 0.0
@@ -126,11 +126,11 @@ class Replay(NamedTuple):
     ends: Floats
 
 
-def collective_cost(members: Any, sent: Any, received: Any, latency: float, per_byte: float) -> Any:
+def collective_cost(members: Ints, sent: Ints, received: Ints, latency: float, per_byte: float) -> Floats:
     """Ticks of collective operations: what is sent goes up a binary tree of the members, what is received
     comes down one, with a latency and a transfer on each of its levels (the LOG model of Dimemas)."""
     levels = np.ceil(np.log2(np.maximum(members, 1)))
-    return levels * (2 * latency + (sent + received) * per_byte)
+    return np.asarray(levels * (2 * latency + (sent + received) * per_byte))
 
 
 def replay(
@@ -182,7 +182,10 @@ def replay(
 
 
 @kernel
-def prepare(first, last, kind, key, root, arrival, posted, members, root_here, scan):
+def prepare(
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, root: Ints, arrival: Floats, posted: Floats,
+    members: Ints, root_here: Flags, scan: Ints,
+) -> int:  # fmt: skip
     """What there is in the replay: sends and receives of messages (NaN: not yet), members of collectives,
     and where the members of each scan begin; how many those are in all."""
     for p in range(first.size):
@@ -207,7 +210,9 @@ def prepare(first, last, kind, key, root, arrival, posted, members, root_here, s
 
 
 @kernel
-def order_scans(first, last, kind, key, scan, filled, who):
+def order_scans(
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, scan: Ints, filled: Ints, who: Ints
+) -> None:
     """The members of each scan, in order of their locations."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
@@ -217,7 +222,10 @@ def order_scans(first, last, kind, key, scan, filled, who):
 
 
 @kernel
-def fill_heap(first, last, kind, key, gap, latency, clock, posted, keys, ready, state):
+def fill_heap(
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, gap: Floats, latency: float, clock: Floats,
+    posted: Floats, keys: Floats, ready: Ints, state: Ints,
+) -> None:  # fmt: skip
     """Every location with the time of its first operation."""
     for p in range(first.size):
         if first[p] < last[p]:
@@ -226,7 +234,7 @@ def fill_heap(first, last, kind, key, gap, latency, clock, posted, keys, ready, 
 
 
 @inlined
-def due(kind: int, gap: float, latency: float, clock: float, posted: Any, what: int) -> float:
+def due(kind: int, gap: float, latency: float, clock: float, posted: Floats, what: int) -> float:
     """When an operation is reached; one that begins to send or to receive, when it is ready to."""
     begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
     return clock + gap + (latency if begins else 0.0)
@@ -239,7 +247,7 @@ def earlier(a: float, p: int, b: float, q: int) -> bool:
 
 
 @inlined
-def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
+def push(keys: Floats, ready: Ints, state: Ints, time: float, p: int) -> None:
     """A location into the heap."""
     k = state[0]
     state[0] += 1
@@ -250,14 +258,14 @@ def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
 
 
 @inlined
-def pop(keys, ready, state):
+def pop(keys: Floats, ready: Ints, state: Ints) -> None:
     """The location whose time is least, of several the first, out of the heap."""
     state[0] -= 1
     sink(keys[state[0]], ready[state[0]], keys, ready, state)
 
 
 @inlined
-def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
+def sink(time: float, p: int, keys: Floats, ready: Ints, state: Ints) -> None:
     """A location in place of the first of the heap."""
     n, k = state[0], 0
     while 2 * k + 1 < n:
@@ -272,7 +280,7 @@ def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
 
 
 @inlined
-def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -> None:
+def wake(p: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints) -> None:
     """Put a location among those that can go on."""
     if ordered:
         push(keys, ready, state, now, p)
@@ -283,7 +291,7 @@ def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -
 
 @inlined
 def wake_all(
-    what: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any, queue: Any, behind: Any
+    what: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints, queue: Ints, behind: Ints
 ) -> None:
     """The same for all that wait in a collective."""
     p = queue[what]
@@ -294,7 +302,7 @@ def wake_all(
 
 
 @inlined
-def carried(start: float, transfer: float, buses: Any) -> float:
+def carried(start: float, transfer: float, buses: Floats) -> float:
     """When a message arrives that is ready at `start`; it takes the bus that is free first."""
     if not buses.size:
         return start + transfer
@@ -303,16 +311,20 @@ def carried(start: float, transfer: float, buses: Any) -> float:
         if buses[k] < buses[first]:
             first = k
     buses[first] = max(start, buses[first]) + transfer
-    return buses[first]
+    return float(buses[first])
 
 
 # Long: one walk; a call for each event would take a third of the time.
 @arithmetic
 def advance(
-    first, last, kind, key, gap, extra, free, begin, rest, receiver, transfer, manner, root, cost, latency,
-    several, most, came, went, arrival, posted, asked, members, arrived, root_here, scan, who, reached, clock,
-    keys, ready, state, at, inside, awaited, blocked, queue, behind, latest, root_came, front, buses,
-):  # fmt: skip
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, gap: Floats, extra: Floats, free: Flags,
+    begin: Floats, rest: Floats, receiver: AnyArray, transfer: Floats, manner: Bytes, root: Ints,
+    cost: AnyArray, latency: float, several: int, most: int, came: Floats, went: Floats, arrival: Floats,
+    posted: Floats, asked: Floats, members: Ints, arrived: Ints, root_here: Flags, scan: Ints, who: Ints,
+    reached: Floats, clock: Floats, keys: Floats, ready: Ints, state: Ints, at: Ints, inside: Flags,
+    awaited: Ints, blocked: Ints, queue: Ints, behind: Ints, latest: Floats, root_came: Flags, front: Ints,
+    buses: Floats,
+) -> bool:  # fmt: skip
     """Do up to about `most` operations; whether there is somebody left who can go on."""
     ordered = several > 0
     left = most
@@ -446,4 +458,4 @@ def advance(
         elif ordered:
             pop(keys, ready, state)
     state[1] += most - left
-    return state[0] > 0
+    return bool(state[0] > 0)

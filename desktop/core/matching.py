@@ -71,7 +71,8 @@ def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
 def pair_costs(a: Shapes, b: Shapes) -> Floats:
     """(n_a, n_b): what it costs to pair each phase of A with each of B."""
     apart = a.form[:, None, :] - b.form[None, :, :]
-    return np.sqrt(apart**2 @ _SQUARES) + _SIZE / 2 * (_unlike(a.time, b.time) + _unlike(a.work, b.work))
+    unlike = _unlike(a.time, b.time) + _unlike(a.work, b.work)
+    return np.asarray(np.sqrt(apart**2 @ _SQUARES) + _SIZE / 2 * unlike)
 
 
 def _unlike(a: Floats, b: Floats) -> Floats:
@@ -135,7 +136,7 @@ def _check(phase: int, n: int, which: str) -> None:
 
 
 @kernel
-def _align(costs, gap_a, gap_b, of_a, of_b):
+def _align(costs: Floats, gap_a: Floats, gap_b: Floats, of_a: Ints, of_b: Ints) -> float:
     n, m = costs.shape
     total = np.full((n + 1, m + 1), np.inf)
     total[0, 0] = 0.0
@@ -148,7 +149,7 @@ def _align(costs, gap_a, gap_b, of_a, of_b):
             if j > 0:
                 total[i, j] = min(total[i, j], total[i, j - 1] + gap_b[j - 1])
     if not np.isfinite(total[n, m]):
-        return total[n, m]
+        return float(total[n, m])
     i, j = n, m
     while i > 0 or j > 0:
         # The same sums as above, so that equality is exact; of equal ways the pair.
@@ -159,4 +160,4 @@ def _align(costs, gap_a, gap_b, of_a, of_b):
             i -= 1
         else:
             j -= 1
-    return total[n, m]
+    return float(total[n, m])

@@ -21,12 +21,12 @@ that are open, so that those inside of one that is left out of turn are on anoth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.callpaths import FOLDED, FOLDS, NODES, child, place, plant
 from desktop.core.jit import arithmetic, inlined, kernel
 
@@ -57,8 +57,8 @@ class Classes(NamedTuple):
     """What regions are to the rule: classes (regions,) their activities, active (regions,) 1 where worker
     threads compute, strength (activities,) and strongest as above."""
 
-    classes: NDArray[np.uint8]
-    active: NDArray[np.uint8]
+    classes: Bytes
+    active: Bytes
     strength: Ints
     strongest: bool
 
@@ -175,10 +175,10 @@ class OpenRegions:
     def feed(
         self,
         time: Ints,
-        kind: NDArray[np.uint8],
+        kind: Bytes,
         region: NDArray[np.uint32],
         until: int = END,
-        states: tuple[NDArray[np.int32], NDArray[np.uint8]] | None = None,
+        states: tuple[NDArray[np.int32], Bytes] | None = None,
     ) -> bool:
         """Replay events before `until`; `states` (each (n,)) get the innermost region (-1: none) and the
         code after each event. False for events that cannot be: out of order, or of unknown regions or paths.
@@ -194,8 +194,8 @@ class OpenRegions:
     def feed_noting(
         self,
         row: int,
-        events: tuple[Ints, NDArray[np.uint8], NDArray[np.uint32]],
-        states: tuple[NDArray[np.int32], NDArray[np.uint8]],
+        events: tuple[Ints, Bytes, NDArray[np.uint32]],
+        states: tuple[NDArray[np.int32], Bytes],
         how: tuple[int, int],
         room: Callable[[], PathRoom],
     ) -> bool:
@@ -219,8 +219,8 @@ class OpenRegions:
         note_path(row, 0, notes, self.opened, self.paths)
 
     def states(
-        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
+        self, time: Ints, kind: Bytes, region: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.int32], Bytes] | None:
         """Innermost region (-1: none) and code after each event; None as `feed` gives False."""
         states = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
         return states if self.feed(time, kind, region, states=states) else None
@@ -277,9 +277,7 @@ class OpenRegions:
         """How many open entries are folded."""
         return int(self.state[FOLDED])
 
-    def leave_times(
-        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], ends: Ints, left: int
-    ) -> int:
+    def leave_times(self, time: Ints, kind: Bytes, region: NDArray[np.uint32], ends: Ints, left: int) -> int:
         """When those that were reopened will be left, from these events: ``ends[node]`` of their nodes (-1:
         nobody asks), of which `left` are not known yet; how many are left then."""
         self.state[ROW] = 0
@@ -290,7 +288,7 @@ class OpenRegions:
             self._make_room()
 
 
-def resolved(base: int, computes: int, idle: int, worker: bool) -> NDArray[np.uint8]:
+def resolved(base: int, computes: int, idle: int, worker: bool) -> Bytes:
     """(CODES,) the activities that the codes of a location mean."""
     activity = np.arange(CODES, dtype=np.uint8)
     activity[BASE] = idle if worker else base
@@ -300,8 +298,8 @@ def resolved(base: int, computes: int, idle: int, worker: bool) -> NDArray[np.ui
 
 @arithmetic
 def replay(
-    time: Any, kind: Any, region: Any, until: int, limit: int, rule: Classes, opened: OpenEntries,
-    paths: Paths, top: Any, code: Any,
+    time: Ints, kind: Bytes, region: AnyArray, until: int, limit: int, rule: Classes, opened: OpenEntries,
+    paths: Paths, top: AnyArray, code: Bytes,
 ) -> int:  # fmt: skip
     """Replay rows from ``state[ROW]`` on whose time is before `until`; what it returns is one of DONE,
     NO_ROOM (for another open region: make room and go on) and BAD (rows that cannot be).
@@ -323,7 +321,7 @@ def replay(
         if state[FREE] < 0 and state[USED] == entries.shape[1]:
             state[ROW] = i
             return NO_ROOM
-        here = np.int64(0)
+        here = 0
         if following:
             if state[TOP] >= 0:
                 here = of_node[state[TOP]]
@@ -362,8 +360,8 @@ def replay(
 
 @arithmetic
 def replay_noting(
-    row: int, every: int, for_each: int, notes: PathRoom, time: Any, kind: Any, region: Any, until: int,
-    limit: int, rule: Classes, opened: OpenEntries, paths: Paths, top: Any, code: Any,
+    row: int, every: int, for_each: int, notes: PathRoom, time: Ints, kind: Bytes, region: AnyArray,
+    until: int, limit: int, rule: Classes, opened: OpenEntries, paths: Paths, top: AnyArray, code: Bytes,
 ) -> int:  # fmt: skip
     """`replay`, and `note_path` before each event of which the number, counted from `row`, is a multiple of
     `every`; also NO_NOTES, where that has no room."""
@@ -444,7 +442,7 @@ def code_now(rule: Classes, opened: OpenEntries) -> int:
 
 
 @kernel
-def activities(tree: Any, rule: Classes, resolve: Any) -> Any:
+def activities(tree: Ints, rule: Classes, resolve: Bytes) -> Ints:
     """(nodes,) the rule, of the regions of each path; what a location does there, as `resolve` says."""
     classes, active, strength, strongest = rule
     nodes = tree.shape[1]
@@ -551,7 +549,7 @@ def close_all(opened: OpenEntries) -> None:
 
 
 @arithmetic
-def reopen(regions: Any, nodes: Any, since: Any, rule: Classes, opened: OpenEntries, tree: Any) -> None:
+def reopen(regions: Ints, nodes: Ints, since: Ints, rule: Classes, opened: OpenEntries, tree: Ints) -> None:
     """Open regions, outermost first; there is room for all."""
     for i in range(regions.size):
         open_entry(regions[i], nodes[i], since[i], rule, opened)
@@ -560,7 +558,7 @@ def reopen(regions: Any, nodes: Any, since: Any, rule: Classes, opened: OpenEntr
 
 
 @arithmetic
-def list_open(opened: OpenEntries, out: Any) -> None:
+def list_open(opened: OpenEntries, out: Ints) -> None:
     """Region, node and time (3, open) of the open entries, outermost first."""
     entries, entry = opened.entries, opened.state[TOP]
     for i in range(out.shape[1] - 1, -1, -1):
@@ -572,7 +570,7 @@ def list_open(opened: OpenEntries, out: Any) -> None:
 
 @arithmetic
 def leave_times(
-    time: Any, kind: Any, region: Any, rule: Classes, opened: OpenEntries, ends: Any, left: int
+    time: Ints, kind: Bytes, region: AnyArray, rule: Classes, opened: OpenEntries, ends: Ints, left: int
 ) -> int:
     """When regions that are open will be left: `ends` of the number that an entry has for a node (-1: nobody
     asks). From ``state[ROW]`` on, until there is no room for another open region; how many are `left`."""
@@ -598,7 +596,7 @@ def leave_times(
 
 
 @arithmetic
-def steps(time: Any, code: Any, state: Any, out_time: Any, out_code: Any) -> int:
+def steps(time: Ints, code: Bytes, state: Ints, out_time: Ints, out_code: Bytes) -> int:
     """When a location does something else, of its codes (n,) after events; how many steps.
 
     Of several events at one time the last one counts. state (3,): time and code of the last event, and the

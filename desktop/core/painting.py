@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.jit import kernel
 
 
@@ -23,7 +24,7 @@ def warm_up() -> None:
 
 
 @kernel
-def tint(pixels, top, bottom, begin, ends, keep, add):
+def tint(pixels: Bytes, top: int, bottom: int, begin: Ints, ends: Ints, keep: AnyArray, add: Bytes) -> None:
     for r in range(top, bottom):
         for s in range(begin.size):
             kept, added = keep[ends[s] : ends[s + 1]], add[ends[s] : ends[s + 1]]
@@ -35,7 +36,7 @@ def tint(pixels, top, bottom, begin, ends, keep, add):
 
 
 @kernel
-def line_columns(times, a, b, reach, thickness, opacity):
+def line_columns(times: Floats, a: float, b: float, reach: int, thickness: int, opacity: Floats) -> None:
     """How opaque each column is between the times `a` and `b`, of lines at `times`, which increase."""
     width, first, last = opacity.size, 0, 0
     for t in times:
@@ -55,7 +56,7 @@ def line_columns(times, a, b, reach, thickness, opacity):
 
 
 @kernel
-def band_columns(low, high, a, b, covered):
+def band_columns(low: Floats, high: Floats, a: float, b: float, covered: Floats) -> None:
     """Set columns between the times `a` and `b` to 1 that lie between the times `low` and `high` (n,)."""
     width = covered.size
     for i in range(low.size):
@@ -64,7 +65,9 @@ def band_columns(low, high, a, b, covered):
 
 
 @kernel
-def stroke_parabolas(pixels, limits, x, y, half, red, green, blue):
+def stroke_parabolas(
+    pixels: AnyArray, limits: Ints, x: Floats, y: Floats, half: Floats, red: int, green: int, blue: int
+) -> None:
     left, right, top, bottom = limits
     for i in range(x.shape[1]):
         a, b = x[0, i], max(x[1, i], x[0, i] + 1)
@@ -98,7 +101,7 @@ def stroke_parabolas(pixels, limits, x, y, half, red, green, blue):
 
 
 @kernel
-def band_below(row, first, last, thick):
+def band_below(row: float, first: float, last: float, thick: float) -> float:
     """How much of a band `thick` high lies above `row`, on average while its top goes from first to last."""
     near, far = row - last, row - first
     if far - near < 1e-6:
@@ -107,14 +110,14 @@ def band_below(row, first, last, thick):
 
 
 @kernel
-def ramp(z, thick):
+def ramp(z: float, thick: float) -> float:
     """The integral of ``min(max(z, 0), thick)``."""
     inside = min(max(z, 0.0), thick)
     return inside * inside / 2 + thick * max(z - thick, 0.0)
 
 
 @kernel
-def fill_areas(pixels, rows, table):
+def fill_areas(pixels: AnyArray, rows: AnyArray, table: AnyArray) -> None:
     height, width = pixels.shape
     for r in range(height):
         out = pixels[r]
@@ -126,7 +129,7 @@ def fill_areas(pixels, rows, table):
 
 
 @kernel
-def draw_line(pixels, enter, leave, thickness, colour):
+def draw_line(pixels: AnyArray, enter: AnyArray, leave: AnyArray, thickness: int, colour: int) -> None:
     height, width = pixels.shape
     before = enter[0]
     for k in range(width):
@@ -140,7 +143,9 @@ def draw_line(pixels, enter, leave, thickness, colour):
 
 
 @kernel
-def veil(pixels, top, bottom, red, green, blue, share):
+def veil(
+    pixels: AnyArray, top: AnyArray, bottom: AnyArray, red: int, green: int, blue: int, share: int
+) -> None:
     height, width = pixels.shape
     rest = 256 - share
     for r in range(height):
@@ -155,7 +160,10 @@ def veil(pixels, top, bottom, red, green, blue, share):
 
 
 @kernel
-def trace_line(pixels, enter, leave, seen, thickness, on, period, colour):
+def trace_line(
+    pixels: AnyArray, enter: Floats, leave: Floats, seen: Flags, thickness: int, on: int, period: int,
+    colour: int,
+) -> None:  # fmt: skip
     height, width = pixels.shape
     before = enter[0]
     for k in range(width):

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.compiler import go_at
 from desktop.core.jit import arithmetic, inlined, kernel
-from desktop.core.tree import BLOCK, SHIFT, begin, climb, descend, gap, lower, reach, row
+from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, climb, descend, gap, lower, reach, row
 
 MIXED = 3
 BUDGET = 4
@@ -37,26 +38,28 @@ _BETTER = 1e-12
 
 
 @inlined
-def price(tree, d):
+def price(tree: MomentTree, d: int) -> int:
     """Parameters of a phase by degree; one is its start."""
     return d + 2 if d < 3 else tree.price
 
 
 @inlined
-def part(tree, d):
+def part(tree: MomentTree, d: int) -> float:
     """The part of the tolerance that a phase of the mixed model may use: as much as its price is of a
     quadratic's."""
     return price(tree, d) / 4
 
 
 @inlined
-def beside(s, j, o):
+def beside(s: int, j: int, o: float) -> int:
     """The step that a walk in direction `s` from position (j, o) begins in."""
     return j - (1 - s) // 2 if s * o >= 0 else j - (1 + s) // 2
 
 
 @arithmetic
-def advance(tree, d, s, j, o, cj, co, e, goal=np.nan):
+def advance(
+    tree: MomentTree, d: int, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
+) -> tuple[int, float, float, float, float, int]:
     """`reach` of any degree: position, E_d, the fit's values at its start and end, merges done."""
     if d < 3:
         j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e, goal)
@@ -65,7 +68,7 @@ def advance(tree, d, s, j, o, cj, co, e, goal=np.nan):
 
 
 @arithmetic
-def out_of_reach(tree, j, o, goal, e):
+def out_of_reach(tree: MomentTree, j: int, o: float, goal: float, e: float) -> bool:
     """Whether the nodes of the tree's own space between position (j, o) and `goal` ticks to the right leave
     more squared error than e alone: what a walk with merges would find at several times the price."""
     limit = e * (1 + 1e-9)
@@ -91,7 +94,10 @@ def out_of_reach(tree, j, o, goal, e):
 
 
 @arithmetic
-def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
+def walk(
+    tree: MomentTree, sj: Ints, so: Floats, degree: Ints, n: int, share: Floats, e: float, s: int, pj: Ints,
+    po: Floats, error: Floats,
+) -> tuple[int, bool, float, float, float, float, int]:  # fmt: skip
     """Algorithm K with degrees given: each phase as long as its tolerance allows, the last one to the end.
 
     ``s`` is 1 from the left, -1 from the right. Breaks go to ``pj, po[0..n]`` and squared errors to
@@ -139,7 +145,10 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
 
 
 @arithmetic
-def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, width, stop, pj, po, error, count):
+def narrow(
+    tree: MomentTree, sj: Ints, so: Floats, degree: Ints, n: int, share: Floats, low: float, high: float,
+    shrink: float, tries: Floats, width: float, stop: Bytes, pj: Ints, po: Floats, error: Floats, count: Ints,
+) -> tuple[float, float]:  # fmt: skip
     """Algorithm M, degrees given: a bracket (low, high] of e*(n), `high` feasible, of at most that `width`.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
@@ -186,7 +195,9 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, width, stop
 
 
 @arithmetic
-def set_out(tree, e, j, o, tj, to, walks, count):
+def set_out(
+    tree: MomentTree, e: float, j: int, o: float, tj: int, to: float, walks: Floats, count: Ints
+) -> tuple[int, float]:
     """Begin the walks of all three degrees from (j, o) towards the stop (tj, to), as far as they go together.
 
     Row d of `walks` is a walk under way: boundary (when finished, index), offset, width, c0, c1, c2, E_d, and
@@ -209,7 +220,10 @@ def set_out(tree, e, j, o, tj, to, walks, count):
 
 
 @arithmetic
-def go_on(tree, e, d, last, tail, tj, to, goal, walks, count):
+def go_on(
+    tree: MomentTree, e: float, d: int, last: int, tail: float, tj: int, to: float, goal: float,
+    walks: Floats, count: Ints,
+) -> float:  # fmt: skip
     """Finish the walk of degree d, or stop once it is known whether it gets wider than `goal`; its width."""
     walk = walks[d]
     if walk[7] >= 0:
@@ -219,18 +233,23 @@ def go_on(tree, e, d, last, tail, tj, to, goal, walks, count):
         )  # fmt: skip
         count[1] += merges
         keep(walk, j, o, w, c0, c1, c2, error, depth)
-    return walk[2]
+    return float(walk[2])
 
 
 @inlined
-def keep(walk, j, o, w, c0, c1, c2, error, depth):
+def keep(
+    walk: Floats, j: int, o: float, w: float, c0: float, c1: float, c2: float, error: float, depth: int
+) -> None:
     """Note in `walk` (8,) where it stands: position, width, coefficients, error, depth to go on with."""
     walk[0], walk[1], walk[2], walk[3] = j, o, w, c0
     walk[4], walk[5], walk[6], walk[7] = c1, c2, error, depth
 
 
 @arithmetic
-def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
+def heuristic(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, walks: Floats,
+    degree: Ints, pj: Ints, po: Floats, error: Floats, count: Ints,
+) -> int:  # fmt: skip
     """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
 
     ``aj, ao[i]`` is a position that break i must reach, else the phases left cannot suffice (`laggard`).
@@ -296,7 +315,9 @@ def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
 
 
 @kernel
-def laggard(tree, sj, so, n, e, degree, aj, ao, count):
+def laggard(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, degree: Ints, aj: Ints, ao: Floats, count: Ints
+) -> None:
     """The furthest left that each break of n mixed phases may lie at tolerances up to `e`.
 
     No phase reaches further than in `furthest`, so these are its breaks from the right. `e` must exceed the
@@ -307,7 +328,10 @@ def laggard(tree, sj, so, n, e, degree, aj, ao, count):
 
 
 @arithmetic
-def furthest(tree, sj, so, n, e, s, degree, pj, po, count):
+def furthest(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, s: int, degree: Ints, pj: Ints, po: Floats,
+    count: Ints,
+) -> int:  # fmt: skip
     """Each phase as long as any degree of the mixed model allows: phases used, 0 if n are too few.
 
     That is a quadratic, as lower degrees have no more of the tolerance, or the tree's own functions. What was
@@ -345,7 +369,10 @@ def furthest(tree, sj, so, n, e, s, degree, pj, po, count):
 
 
 @arithmetic
-def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
+def with_own(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, degree: Ints, pj: Ints,
+    po: Floats, error: Floats, count: Ints,
+) -> int:  # fmt: skip
     """The mixed model of a tree with functions of its own, for a tolerance: phases used, 0 if n are too few.
 
     Each phase has the degree that gets furthest for its price with its part of the tolerance, the last one
@@ -394,7 +421,10 @@ def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
 
 
 @arithmetic
-def least_with_own(tree, sj, so, n, high, stop, degree, pj, po, count):
+def least_with_own(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, high: float, stop: Bytes, degree: Ints, pj: Ints,
+    po: Floats, count: Ints,
+) -> float:  # fmt: skip
     """A tolerance for which no choice of degrees suffices for n phases, though one larger by `_LEAST` of it
     does. `high` suffices."""
     low = 0.0
@@ -408,7 +438,10 @@ def least_with_own(tree, sj, so, n, high, stop, degree, pj, po, count):
 
 
 @arithmetic
-def mixed(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
+def mixed(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, walks: Floats,
+    degree: Ints, pj: Ints, po: Floats, error: Floats, count: Ints,
+) -> int:  # fmt: skip
     """The mixed model for a tolerance, with or without functions of the tree's own."""
     if tree.space > 0:
         return with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count)
@@ -416,7 +449,10 @@ def mixed(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
 
 
 @kernel
-def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
+def scan(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, least: float, stop: Bytes, degree: Ints, pj: Ints,
+    po: Floats, error: Floats, count: Ints,
+) -> tuple[int, float]:  # fmt: skip
     """The first good tolerance of the heuristic above `least`, then bisected; phases used and e.
 
     Good tolerances are no interval, so this is a scan: geometric, 401 tolerances to four times the least
@@ -451,7 +487,10 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
 
 
 @kernel
-def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
+def cover_with_budget(
+    tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, degree: Ints, rj: Ints, ro: Floats, rq: Ints,
+    degree_at: Ints, count: Ints,
+) -> int:  # fmt: skip
     """Cover the curve with phases of degree d costing price_d parameters, n in all, each with E_d <= e.
 
     A reach never falls when it starts further right, so the furthest position payable with b parameters is
@@ -503,8 +542,9 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
 
 @kernel
 def tolerance_for_budget(
-    tree, sj, so, n, share, high, tries, stop, degree, rj, ro, rq, degree_at, error, count
-):
+    tree: MomentTree, sj: Ints, so: Floats, n: int, share: Floats, high: float, tries: Floats, stop: Bytes,
+    degree: Ints, rj: Ints, ro: Floats, rq: Ints, degree_at: Ints, error: Floats, count: Ints,
+) -> tuple[float, float]:  # fmt: skip
     """The least tolerance that n parameters afford, as a bracket (low, high] of the width `_NARROW`.
 
     How far a tolerance can fall while the degrees found for it are kept costs much less to know; if less
@@ -544,7 +584,10 @@ def tolerance_for_budget(
 
 
 @kernel
-def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po):
+def settle(
+    tree: MomentTree, sj: Ints, so: Floats, degree: Ints, m: int, share: Floats, e: float, mix: bool,
+    fj: Ints, fo: Floats, error: Floats, bj: Ints, bo: Floats, pj: Ints, po: Floats,
+) -> int:  # fmt: skip
     """Which of the equally good partitions: ranges [b, f] of the breaks, and the mixture of least error.
 
     `f` are the breaks from the left (given), `b` those from the right at the same tolerance and degrees.
@@ -580,7 +623,10 @@ def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po
 
 
 @kernel
-def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, bracket):
+def solve(
+    tree: MomentTree, sj: Ints, so: Floats, model: int, first: int, last: int, tries: Floats, stop: Bytes,
+    degree: Ints, j: Ints, o: Floats, count: Ints, bracket: Floats,
+) -> bool:  # fmt: skip
     """Fit n = first..last phases (for `BUDGET` parameters), each bounding the next; the one way in.
 
     Row r of the results belongs to n = first + r: ``degree[r, :m]``, positions ``j, o[r, 0..2, 0..m]`` of the
@@ -656,7 +702,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
 
 
 @arithmetic
-def describe(tree, j, o, width, c, error):
+def describe(tree: MomentTree, j: Ints, o: Floats, width: Floats, c: Floats, error: Floats) -> None:
     """Width, Legendre coefficients and E_0, E_1, E_2 of every interval from (j, o)[i, 0] to (j, o)[i, 1]."""
     for i in range(j.shape[0]):
         _, _, e, w, c0, c1, c2, _ = reach(tree, 2, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)

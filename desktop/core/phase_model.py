@@ -37,13 +37,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from desktop.core.arrays import Flags, Floats
 from desktop.core.characteristic import CHARACTERISTICS
 from desktop.core.factor_intervals import CONFIDENCE, FARTHEST
+from desktop.core.plain import JSON
 
 #: Fewest different p.
 FEWEST = 3
@@ -102,7 +102,7 @@ class Law:
         """The likeliest set."""
         return self.chances[0][0]
 
-    def parameters(self) -> list[dict[str, Any]]:
+    def parameters(self) -> list[JSON]:
         """Of the likeliest set: function, median weight (s) and 95 % interval, given that set."""
         own = np.array([name in self.functions for name in _NAMES])
         same = ((self.weights > 0) == own).all(axis=1)
@@ -149,7 +149,7 @@ class Weighed:
     score: Floats
     sets: tuple[tuple[int, ...], ...]
     drawn: tuple[Floats, ...]
-    good: tuple[Any, ...]
+    good: tuple[tuple[Floats, Floats], ...]
     size: Floats
     part: float
 
@@ -455,7 +455,7 @@ class PhaseModel:
         ]
         return min(turns)[2] if turns else None
 
-    def kept(self, phase: int) -> Band:
+    def lasting_part(self, phase: int) -> Band:
         """Part (1,) of its time at the least p that a phase keeps however many processors there are: that of
         the functions that do not fall."""
         law, at = self.phases[phase], columns(np.array([self.least]))[0]
@@ -497,7 +497,7 @@ class PhaseModel:
         open_ = np.sqrt([_variance(one) for one in parts]) / np.maximum(middle, 1e-300)
         power = (open_ / np.maximum(open_.max(axis=0), 1e-300))[:, None]
         parts *= (total / np.maximum(parts.sum(axis=0), np.maximum(1e-3 * total, 1e-300))) ** power
-        return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
+        return np.asarray(parts * (total / np.maximum(parts.sum(axis=0), 1e-300)))
 
     def measured_efficiencies(self, phase: int | None = None) -> dict[str, Floats]:
         """(R,) of the runs themselves; the least p is what computation scaling refers to."""
@@ -516,7 +516,7 @@ class PhaseModel:
         parts = np.stack([
             np.zeros(p.size) if law is None else np.median(law.times(p), axis=0) for law in laws
         ])  # fmt: skip
-        return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
+        return np.asarray(parts * (total / np.maximum(parts.sum(axis=0), 1e-300)))
 
 
 def _pop(computing: Floats, most: Floats, total: Floats, p: Floats, first: float) -> dict[str, Floats]:
@@ -534,13 +534,13 @@ def _pop(computing: Floats, most: Floats, total: Floats, p: Floats, first: float
 
 def _slope(p: Floats, times: Floats) -> Floats:
     """(draws, P) exponent of times (draws, P) over p."""
-    return np.gradient(np.log(np.maximum(times, 1e-300)), np.log(p), axis=1)
+    return np.asarray(np.gradient(np.log(np.maximum(times, 1e-300)), np.log(p), axis=1))
 
 
 def _variance(draws: Floats) -> Floats:
     """(P,) of draws (draws, P), by quartiles, as a few draws may be far out."""
     low, high = np.quantile(draws, (0.25, 0.75), axis=0)
-    return ((high - low) / 1.349) ** 2
+    return np.asarray(((high - low) / 1.349) ** 2)
 
 
 def _stretched(draws: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
@@ -610,4 +610,4 @@ def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
 
 def block_ends(blocks: int) -> list[int]:
     """Where the draws of each block begin, and the last ends."""
-    return np.rint(np.linspace(0, DRAWS, blocks + 1)).astype(int).tolist()
+    return [int(end) for end in np.rint(np.linspace(0, DRAWS, blocks + 1))]

@@ -80,7 +80,7 @@ def phase_names(
     comes first. `called`:
     what regions are called instead."""
     ends = np.asarray(breaks, float)
-    names = [""] * (ends.size - 1) if known is None else _found(known, ends, called or {})
+    names = [""] * (ends.size - 1) if known is None else _doing_names(known, ends, called or {})
     for time, text in given:
         k = int(np.searchsorted(ends, time, side="right")) - 1
         if 0 <= k < len(names):
@@ -88,7 +88,7 @@ def phase_names(
     return tuple(names)
 
 
-def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
+def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
     if not known.names:
         return [""] * (ends.size - 1)
     at = np.clip((ends - known.start) / (known.end - known.start), 0, 1) * _BINS
@@ -135,4 +135,4 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
 def _upto(sums: Floats, at: Floats) -> Floats:
     """Sums (things, bins + 1) between edges."""
     i = np.minimum(at.astype(np.int64), sums.shape[1] - 2)
-    return sums[:, i] + (sums[:, i + 1] - sums[:, i]) * (at - i)
+    return np.asarray(sums[:, i] + (sums[:, i + 1] - sums[:, i]) * (at - i))

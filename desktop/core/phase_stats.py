@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Firm(NamedTuple):
         return f"{low}{100 * self.level:.0f} % over {among} {self.what}"
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """With its ends."""
         return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
 
@@ -130,9 +130,9 @@ def phase_arrays(
     return ArrayTable(values, units)
 
 
-def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
+def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, object]:
     own = {
         name: [getattr(row, name) for row in rows]
         for name in ("mean", "min", "max", "efficiency", "rms", "name")
     }
-    return fit.columns() | own | {"work": [row.work_s for row in rows], "end_range_s": fit.ranges}
+    return {**fit.columns(), **own, "work": [row.work_s for row in rows], "end_range_s": fit.ranges}

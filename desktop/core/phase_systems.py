@@ -18,7 +18,6 @@ Where it is more probable that phases have laws of their own on each system, the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from desktop.core.phase_model import (
     spreads_of,
     weigh,
 )
+from desktop.core.plain import JSON
 
 #: Speeds that are tried, and that are kept.
 _SPEEDS, _KEPT = 64, 32
@@ -67,10 +67,10 @@ class SystemsModel:
     @property
     def different(self) -> int:
         """On how many different p there are runs."""
-        return len({p for _, model in self.told for p in model.data.p.tolist()})
+        return len({p for _, model in self.fitted for p in model.data.p.tolist()})
 
     @property
-    def told(self) -> tuple[tuple[str, PhaseModel], ...]:
+    def fitted(self) -> tuple[tuple[str, PhaseModel], ...]:
         """Systems of which something can be said."""
         return tuple((s, m) for s, m in zip(self.systems, self.models, strict=True) if m is not None)
 
@@ -84,7 +84,7 @@ class SystemsModel:
             over = np.random.default_rng([19, 3]).permutation(over)
         return band(first.durations(p, noise=False)[1] / over)
 
-    def speeds(self) -> list[dict[str, Any]]:
+    def speeds(self) -> list[JSON]:
         """Of each system but the first, over the speed of that one, for functions that a phase is likely to
         have: system, function, value, low, high, chance (of the phase that is likeliest to have it)."""
         first = self.models[0]
@@ -222,14 +222,14 @@ def _speeds(
         score -= middle[:, 0] ** 2 / (2 * _RATIO**2) + np.log(2 * np.pi * len(mine) * _RATIO**2) / 2
     score += [_likely(data, one[number]) for one in np.exp(log)]
     weight = np.exp(score - score.max())
-    apart = float(_together(sum(_said(one, np.ones((one.p.size, 1))) for one in own)))
+    apart = float(_together(sum(_log_likelihood(one, np.ones((one.p.size, 1))) for one in own)))
     joint = float(score.max() + np.log(weight.mean()))
     taken = np.searchsorted(np.cumsum(weight / weight.sum()), (np.arange(_KEPT) + 0.5) / _KEPT)
     speeds = np.asarray(np.exp(log[np.minimum(taken, _SPEEDS - 1)]), np.float64)
     return speeds, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
 
 
-def _said(data: ScalingRuns, speed: Floats) -> Floats:
+def _log_likelihood(data: ScalingRuns, speed: Floats) -> Floats:
     """(kinds x spreads,) logarithm of how likely all phases are by it."""
     whole = data.duration.sum(axis=1)
     every = [
@@ -245,4 +245,4 @@ def _together(likely: Floats | float) -> float:
 
 
 def _likely(data: ScalingRuns, speed: Floats) -> float:
-    return _together(_said(data, speed))
+    return _together(_log_likelihood(data, speed))

@@ -28,13 +28,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import bases, labels, partition
-from desktop.core.arrays import Flags, Floats, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
 from desktop.core.spaces import Basis, evaluate, kernels, with_basis
@@ -71,8 +71,8 @@ class PhaseFit:
     model, requested : as asked; `requested` counts phases, parameters for ``budget``.
     n : number of phases, at most `requested`; `note` says why when it is less.
     breaks : (n+1,) start, the breaks, end.
-    break_low, break_high : (n+1,) each break may move within this range without raising epsilon, the others
-        moving with it; with given degrees for ``mixed`` and ``budget``.
+    breakpoint_low, breakpoint_high : (n+1,) each may move within this range without raising epsilon, the
+        others moving with it; with given degrees for ``mixed`` and ``budget``.
     index, offset : (n+1,) the breaks exactly: time ``edges[index] + offset`` in the curve's ticks, the
         offset negative when counted from the right edge of step ``index - 1``.
     duration : (n,) lengths, accurate even where neighbouring `breaks` differ only in their last digits.
@@ -99,8 +99,8 @@ class PhaseFit:
     requested: int
     n: int
     breaks: Floats
-    break_low: Floats
-    break_high: Floats
+    breakpoint_low: Floats
+    breakpoint_high: Floats
     index: Ints
     offset: Floats
     duration: Floats
@@ -167,7 +167,7 @@ class PhaseFit:
         """``TABLES["phases"]``, one row a phase, index 0 to n - 1."""
         return frame(TABLES["phases"], self.columns())
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, AnyArray]:
         """The columns (n,) of `to_frame`."""
         powers = np.where(np.arange(3) <= self.degree[:, None], self.powers[:, :3], 0.0)
         unknown = np.where(np.arange(1, self.n + 1) < self.n, 0.0 if self.searched else np.nan, 0.0)
@@ -184,8 +184,8 @@ class PhaseFit:
             "slope": powers[:, 1],
             "curvature": powers[:, 2],
             "error": self.error,
-            "end_low_s": self.break_low[1:] + unknown,
-            "end_high_s": self.break_high[1:] + unknown,
+            "end_low_s": self.breakpoint_low[1:] + unknown,
+            "end_high_s": self.breakpoint_high[1:] + unknown,
         }
 
 
@@ -242,7 +242,7 @@ def fit(
     *,
     locked: Sequence[float] = (),
     bounds: tuple[float, float] | None = None,
-    stop: NDArray[Any] | None = None,
+    stop: Bytes | None = None,
     basis: Basis | str | None = None,
 ) -> PhaseFit:
     """The best n phases of a model.
@@ -274,7 +274,7 @@ def sweep(
     n_max: int,
     *,
     locked: Sequence[float] = (),
-    stop: NDArray[Any] | None = None,
+    stop: Bytes | None = None,
     basis: Basis | str | None = None,
 ) -> Sweep:
     """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
@@ -283,12 +283,7 @@ def sweep(
 
 
 def extend(
-    curve: StepCurve,
-    known: Sweep,
-    n_max: int,
-    *,
-    locked: Sequence[float] = (),
-    stop: NDArray[Any] | None = None,
+    curve: StepCurve, known: Sweep, n_max: int, *, locked: Sequence[float] = (), stop: Bytes | None = None
 ) -> Sweep:
     """A sweep of this curve, made with the same `locked` breaks, continued up to `n_max`; as it is where it
     goes as far. The rest as for `fit`."""
@@ -300,7 +295,7 @@ def extend(
     return Sweep(known.model, (*known.fits, *fits))
 
 
-def fit_breaks(
+def fit_breakpoints(
     curve: StepCurve,
     breaks_s: ArrayLike,
     model: str,
@@ -367,7 +362,7 @@ def fit_breaks(
     fitted = _finish(curve, tree, model, [raw], used)[0]
     # The times as given: by way of ticks they may change in their last digit.
     given_s = np.concatenate((fitted.breaks[:1], times[1:-1], fitted.breaks[-1:]))
-    return replace(fitted, breaks=given_s, break_low=given_s, break_high=given_s)
+    return replace(fitted, breaks=given_s, breakpoint_low=given_s, breakpoint_high=given_s)
 
 
 def least_n(model: str, locked: Sequence[float] = ()) -> int:
@@ -409,7 +404,7 @@ def _fits(
     model: str,
     locked: Sequence[float],
     tries: Floats,
-    stop: NDArray[Any] | None,
+    stop: Bytes | None,
     basis: Basis | str | None,
 ) -> list[PhaseFit]:
     """Fits for n = first..last, by the kernels as far as epsilon is positive and exactly where it is 0."""
@@ -447,7 +442,7 @@ def _solve(
     first: int,
     last: int,
     tries: Floats,
-    stop: NDArray[Any] | None,
+    stop: Bytes | None,
 ) -> list[_Raw]:
     flag = np.frombuffer(ENDING, np.uint8) if stop is None else stop.view(np.uint8)
     rows = last - first + 1
@@ -533,8 +528,8 @@ def _finish(
                 requested=int(raw.requested),
                 n=raw.m,
                 breaks=breaks[ends],
-                break_low=low[ends],
-                break_high=high[ends],
+                breakpoint_low=low[ends],
+                breakpoint_high=high[ends],
                 index=raw.j[0],
                 offset=raw.o[0],
                 duration=duration[cut],
@@ -651,7 +646,7 @@ def basis_of(curve: StepCurve, model: str) -> Basis:
     if bases.TABLE[bases.degree_of(model) - bases.FIRST].scale is None:
         return Basis(model, 0.0)
     known = curve.summaries.get(f"rate, {model}")
-    if known is None:
+    if not isinstance(known, Basis):
         coarse = rates.means(curve)
         middle = (coarse.edges[1:] + coarse.edges[:-1]) / 2
         left = [coarse.level - fit(coarse, n, "quadratic").value(middle) for n in (1, 8)]

@@ -167,4 +167,4 @@ def breakpoints(fit: PhaseFit, locked: Iterable[float] = ()) -> Breakpoints:
     for t in locked if inner.size else ():
         nearest = int(np.argmin(np.abs(inner - t)))
         held[nearest] |= bool(abs(inner[nearest] - t) <= near)
-    return Breakpoints(inner, fit.break_low[1:-1], fit.break_high[1:-1], held)
+    return Breakpoints(inner, fit.breakpoint_low[1:-1], fit.breakpoint_high[1:-1], held)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, put_in_order
 
 #: Stretches kept of each region.
@@ -38,7 +38,7 @@ class Presence:
         # stretches used, depth, gaps that are closed, since when it is inside
         self._state = np.zeros((slots, 4), np.int64)
 
-    def feed(self, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.uint32], numbers: int) -> None:
+    def feed(self, time: Ints, kind: Bytes, what: NDArray[np.uint32], numbers: int) -> None:
         """Events (n,) of the location in their order; `what`: below `numbers`."""
         if numbers > self._slot.size:
             more = np.full(max(numbers, 2 * self._slot.size) - self._slot.size, -1, np.int32)
@@ -80,7 +80,10 @@ class Presence:
 
 
 @arithmetic
-def _feed(time, kind, what, at, slot, count, names, times, calls, inside, state, gaps):
+def _feed(
+    time: Ints, kind: Bytes, what: AnyArray, at: int, slot: AnyArray, count: Ints, names: Ints, times: Ints,
+    calls: Ints, inside: Ints, state: Ints, gaps: Ints,
+) -> int:  # fmt: skip
     """From row `at` on; the row at which there is no slot left, or all rows."""
     for i in range(at, time.size):
         t, w = time[i], np.int64(what[i])
@@ -121,7 +124,7 @@ def _feed(time, kind, what, at, slot, count, names, times, calls, inside, state,
 
 
 @arithmetic
-def _close_gaps(times, calls, inside, state, gaps):
+def _close_gaps(times: Ints, calls: Ints, inside: Ints, state: Ints, gaps: Ints) -> int:
     """The shorter half of the gaps between stretches; how many are left. gaps (STRETCHES,): scratch."""
     used = state[0]
     for i in range(used - 1):
@@ -145,7 +148,9 @@ def _close_gaps(times, calls, inside, state, gaps):
 
 
 @arithmetic
-def sends(here, time, kind, peer, size, of, out_time, what):
+def sends(
+    here: int, time: Ints, kind: Bytes, peer: AnyArray, size: Ints, of: Bytes, out_time: Ints, what: AnyArray
+) -> int:
     """Of messages (n,) of a location those whose kind is one `of` those that it sends: two touches each, of
     the direction and of the bits that its number of bytes has, in `out_time` and `what` (2 n,); how many."""
     n = 0

@@ -94,7 +94,7 @@ class Group:
     @cached_property
     def waits_s(self) -> Floats:
         """(locations,) how long each waits in this way."""
-        return self.of.waiting_s[:, _together(self.family)].sum(axis=1)
+        return np.asarray(self.of.waiting_s[:, _together(self.family)].sum(axis=1))
 
     @cached_property
     def shared(self) -> bool:

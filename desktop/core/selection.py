@@ -24,15 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.choice import MOST, Break, choose, not_shared
+from desktop.core.arrays import Bytes, Floats, Ints
+from desktop.core.choice import MOST, Breakpoint, choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, Landmark, Landmarks
-from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit, fit_breakpoints, least_n, sweep
 from desktop.core.quantity import PROCESSORS
 from desktop.core.spaces import Basis
 
@@ -64,7 +63,7 @@ class Suggestion:
     reason: str
     limit_reached: bool = False
     runner_up: tuple[int, str] | None = None
-    chosen: tuple[Break, ...] | None = None
+    chosen: tuple[Breakpoint, ...] | None = None
 
     def breaks(self, curve: StepCurve) -> tuple[float, ...] | None:
         """(phases + 1,) the chosen breakpoints between the curve's ends, in seconds; None as `chosen`."""
@@ -77,7 +76,7 @@ class Suggestion:
         breaks = self.breaks(curve)
         if breaks is None:
             return swept.fit(self.n)
-        fitted = fit_breaks(curve, breaks, swept.model, basis=swept.fits[0].basis)
+        fitted = fit_breakpoints(curve, breaks, swept.model, basis=swept.fits[0].basis)
         return replace(fitted, note=AS_SUGGESTED)
 
 
@@ -87,7 +86,7 @@ def search(
     *,
     locked: Sequence[float] = (),
     to: int = 0,
-    stop: NDArray[Any] | None = None,
+    stop: Bytes | None = None,
     known: Landmarks | None = None,
     basis: Basis | str | None = None,
 ) -> tuple[Sweep, Suggestion]:
@@ -142,7 +141,7 @@ def _with_structure(
     model: str,
     locked: Sequence[float],
     to: int,
-    stop: NDArray[Any] | None,
+    stop: Bytes | None,
     known: Landmarks,
     basis: Basis | str | None,
 ) -> tuple[Sweep, Suggestion]:
@@ -158,12 +157,12 @@ def _with_structure(
     if choice is None:  # locked breakpoints closer together than phases are looked for
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
 
-    def asked(breaks: Sequence[Break]) -> int:
+    def asked(breaks: Sequence[Breakpoint]) -> int:
         """Phases between these breakpoints, or with ``budget`` their parameters."""
         if model != "budget":
             return len(breaks) + 1
         times = (curve.start, *(one.time_s for one in breaks), curve.start + curve.duration)
-        return fit_breaks(curve, times, model, basis=basis).requested
+        return fit_breakpoints(curve, times, model, basis=basis).requested
 
     n, second = asked(choice.breaks), choice.runner_up
     runner_up = None if second is None else (asked(second.breaks), second.reason)
@@ -186,7 +185,7 @@ def at_events(
     breaks, time = best.breaks.copy(), np.array([event.time_s for event in known.events])
     moved = best
     for i in range(1, best.n):
-        low, high = best.break_low[i], best.break_high[i]
+        low, high = best.breakpoint_low[i], best.breakpoint_high[i]
         inside = np.flatnonzero((time >= low) & (time <= high))
         if not inside.size or high - low <= 1e-9 * curve.duration or float(breaks[i]) in locked:
             continue
@@ -198,7 +197,7 @@ def at_events(
         tried = breaks.copy()
         tried[i] = event.time_s
         degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
-        fitted = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
+        fitted = fit_breakpoints(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
         if fitted.epsilon <= best.epsilon * (1 + 1e-9):
             moved, breaks = fitted, tried
     if moved is best:
@@ -206,8 +205,8 @@ def at_events(
     return replace(
         moved,
         requested=best.requested,
-        break_low=best.break_low,
-        break_high=best.break_high,
+        breakpoint_low=best.breakpoint_low,
+        breakpoint_high=best.breakpoint_high,
         lower=best.lower,
         upper=best.upper,
         epsilon=best.epsilon,
@@ -230,8 +229,8 @@ def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
         )
         for t, low, high in zip(
             best.breaks[1:-1].tolist(),
-            best.break_low[1:-1].tolist(),
-            best.break_high[1:-1].tolist(),
+            best.breakpoint_low[1:-1].tolist(),
+            best.breakpoint_high[1:-1].tolist(),
             strict=True,
         )
     ]
@@ -248,7 +247,7 @@ def _further(
     suggestion: Suggestion,
     limit: int,
     locked: Sequence[float],
-    stop: NDArray[Any] | None,
+    stop: Bytes | None,
 ) -> int:
     """Up to which n it pays to search on; 0: it does not."""
     last, epsilon = int(swept.n[-1]), float(swept.epsilon[-1])
@@ -296,9 +295,7 @@ def suggest(sweep: Sweep) -> Suggestion:
     return Suggestion(int(n[i]), at, runner_up=second)
 
 
-def _second(
-    n: NDArray[np.int64], score: NDArray[np.float64], best: int, words: str, value: NDArray[np.float64]
-) -> tuple[int, str] | None:
+def _second(n: Ints, score: Floats, best: int, words: str, value: Floats) -> tuple[int, str] | None:
     """The next best by its score, if it has one above 0."""
     others = np.where(np.arange(n.size) == best, -np.inf, score)
     i = int(others.argmax())
@@ -307,7 +304,7 @@ def _second(
     return int(n[i]), f"{words.format(float(value[i]))}, n = {int(n[best])} {value[best]:.0f} %"
 
 
-def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Suggestion:
+def _gradual(n: Ints, left: Floats, unit: str) -> Suggestion:
     """The knee of S(n) = `left`, or the first n if there is none."""
     fall = left[0] - left.min()
     if fall >= _FALL * left[0]:
@@ -351,8 +348,8 @@ def _continued(old: PhaseFit, new: PhaseFit) -> int:
     """How many inner breaks of `old` go on in `new`: their ranges come near, each is the other's nearest."""
     if old.n == 1 or new.n == 1:
         return 0
-    low, high, at = (x[1:-1, None] for x in (new.break_low, new.break_high, new.breaks))
-    apart = np.maximum(low - old.break_high[1:-1], old.break_low[1:-1] - high).clip(min=0)
+    low, high, at = (x[1:-1, None] for x in (new.breakpoint_low, new.breakpoint_high, new.breaks))
+    apart = np.maximum(low - old.breakpoint_high[1:-1], old.breakpoint_low[1:-1] - high).clip(min=0)
     # Where ranges overlap, the breaks themselves decide which is nearest; scaled, so as not to outweigh.
     score = apart + 1e-6 * np.abs(at - old.breaks[1:-1])
     nearest, rows = score.argmin(axis=1), np.arange(new.n - 1)

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, moment_tree, row
 # A node's row: width, c0 to c3, squared error, the squared norms of q2 and q3 (for a half width of 1), and
 # the five numbers of its width.
 COLUMNS = 13
+Moments: TypeAlias = tuple[
+    float, float, float, float, float, float, float, float, float, float, float, float, float
+]
 _EXACT = 1e-15
 _ROUNDS = 120
 # Gauss' rule of five points on [-1, 1].
@@ -38,8 +41,9 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 #: The module of a space, in `kernels`.
-own: Any = None
-_TEMPLATES: list[tuple[Callable[..., Any], FunctionType]] = []
+own = ModuleType("own")
+_Function = TypeVar("_Function", bound=Callable[..., object])
+_TEMPLATES: list[tuple[Callable[..., object], FunctionType]] = []
 
 
 class Basis(NamedTuple):
@@ -89,7 +93,7 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
         return tree
     known = curve.summaries.get(f"moments, {basis.model}")
     rate = basis.rate * curve.unit
-    if known is None or known.rate != rate:
+    if not isinstance(known, MomentTree) or known.rate != rate:
         compiled = kernels(basis.model)
         known = tree._replace(space=basis.degree, rate=rate, price=basis.space.terms + 1)
         known = known._replace(terms=np.empty((len(tree.nodes), COLUMNS)))
@@ -112,11 +116,11 @@ def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Flo
     return value, slope
 
 
-def template(how: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+def template(how: Callable[..., object]) -> Callable[[_Function], _Function]:
     """To be compiled `how` for each space."""
 
-    def note(function: Any) -> Any:
-        _TEMPLATES.append((how, function))
+    def note(function: _Function) -> _Function:
+        _TEMPLATES.append((how, cast(FunctionType, function)))
         return function
 
     return note
@@ -135,26 +139,27 @@ def kernels(model: str) -> SimpleNamespace:
     return SimpleNamespace(**{function.__name__: names[function.__name__] for _, function in _TEMPLATES})
 
 
-def _compiled(names: dict[str, Any]) -> Any:
+def _compiled(names: dict[str, object]) -> ModuleType:
     """The names of a space's module as one whose functions are kernels, and its tuples of numbers arrays."""
-    module: Any = ModuleType(names["__name__"])
-    module.digest = zlib.crc32(names["__name__"].encode())
+    module = ModuleType(str(names["__name__"]))
+    digest = zlib.crc32(module.__name__.encode())
     for name, value in names.items():
         if isinstance(value, FunctionType):
             if value.__globals__ is names:
                 code = value.__code__
-                module.digest = zlib.crc32(code.co_code + repr(code.co_consts).encode(), module.digest)
+                digest = zlib.crc32(code.co_code + repr(code.co_consts).encode(), digest)
                 value = FunctionType(code, module.__dict__, name, value.__defaults__)
             value = inlined(value)
         elif isinstance(value, tuple) and all(isinstance(one, float) for one in value):
             value = np.array(value)
         if not name.startswith("__") or name == "__name__":
             setattr(module, name, value)
+    module.__dict__["digest"] = digest
     return module
 
 
 @template(inlined)
-def step(tree, w, height):
+def step(tree: MomentTree, w: float, height: float) -> Moments:
     """The moments of a piece of a step."""
     x = abs(tree.rate) * w / 2
     n2, n3 = own.norms(x)
@@ -162,7 +167,7 @@ def step(tree, w, height):
 
 
 @template(formula)
-def joined(rate, a, b):
+def joined(rate: float, a: Moments, b: Moments) -> Moments:
     """The moments of two neighbours as one, `a` to the left of `b`."""
     wa, a0, a1, a2, a3, ea, an2, an3, sa0, sa1, sa2, sa3, sa4 = a
     wb, b0, b1, b2, b3, eb, bn2, bn3, sb0, sb1, sb2, sb3, sb4 = b
@@ -207,7 +212,7 @@ def joined(rate, a, b):
 
 
 @template(inlined)
-def at_ends(rate, m):
+def at_ends(rate: float, m: Moments) -> tuple[float, float]:
     """The values of the best function at its interval's left and right end, relative to the reference."""
     w, c0, c1, c2, c3, _, _, _, s0, s1, s2, s3, s4 = m
     left2, left3, right2, right3 = own.ends(rate, abs(rate) * w / 2, (s0, s1, s2, s3, s4))
@@ -215,7 +220,7 @@ def at_ends(rate, m):
 
 
 @template(inlined)
-def node_at(tree, s, at):
+def node_at(tree: MomentTree, s: int, at: int) -> Moments:
     """The moments of the node in row `at`, mirrored for s = -1."""
     z = tree.terms[at]
     c1, c3 = s * z[2], s * z[4]
@@ -223,14 +228,14 @@ def node_at(tree, s, at):
 
 
 @template(inlined)
-def keep_node(tree, z, m, w):
+def keep_node(tree: MomentTree, z: Floats, m: Moments, w: float) -> None:
     """Write moments to a node's row; its width from the edges, as a sum of widths would gather rounding."""
     z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
     z[8], z[9], z[10], z[11], z[12] = own.shape(abs(tree.rate) * w / 2)
 
 
 @template(kernel)
-def build(tree):
+def build(tree: MomentTree) -> None:
     edges, level, leaves = tree.edges, tree.level, tree.leaves
     for leaf in range(leaves):
         j = leaf << SHIFT
@@ -252,13 +257,15 @@ def build(tree):
 
 
 @inlined
-def piece_of(edges, level, reference, i):
+def piece_of(edges: Floats, level: Floats, reference: float, i: int) -> tuple[float, float]:
     """Width and height of step i."""
     return edges[i + 1] - edges[i], level[i] - reference
 
 
 @template(inlined)
-def cut(tree, rate, m, height, width, e):
+def cut(
+    tree: MomentTree, rate: float, m: Moments, height: float, width: float, e: float
+) -> tuple[float, Moments, int]:
     """As `desktop.core.tree.cut`: how much of a step still fits, the moments with it, the merges done."""
     rest = e - m[5]
     if rest <= 0:
@@ -290,7 +297,9 @@ def cut(tree, rate, m, height, width, e):
 
 
 @template(arithmetic)
-def reach(tree, s, j, o, cj, co, e, goal=np.nan):
+def reach(
+    tree: MomentTree, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
+) -> tuple[int, float, Moments, int]:
     """As `desktop.core.tree.reach`, for the tree's own space: position, moments taken, merges done.
 
     Going left, the moments are those of the mirrored curve.
@@ -364,7 +373,9 @@ def reach(tree, s, j, o, cj, co, e, goal=np.nan):
 
 
 @template(arithmetic)
-def go(tree, s, j, o, cj, co, e, goal):
+def go(
+    tree: MomentTree, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float
+) -> tuple[int, float, float, float, float, int]:
     """`reach`: position, error, the values of the fit at its start and end, merges done."""
     j, o, moments, merges = reach(tree, s, j, o, cj, co, e, goal)
     first, final = at_ends(s * tree.rate, moments)
@@ -372,7 +383,7 @@ def go(tree, s, j, o, cj, co, e, goal):
 
 
 @template(arithmetic)
-def describe(tree, j, o, c, error):
+def describe(tree: MomentTree, j: Ints, o: Floats, c: Floats, error: Floats) -> None:
     """Of every interval from (j, o)[i, 0] to (j, o)[i, 1] coefficients, and the error in its column."""
     for i in range(j.shape[0]):
         _, _, m, _ = reach(tree, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
@@ -381,21 +392,21 @@ def describe(tree, j, o, c, error):
 
 
 @template(inlined)
-def value_and_slope(rate, width, c, u):
+def value_and_slope(rate: float, width: float, c: Floats, u: float) -> tuple[float, float]:
     """Value at u in [-1, 1] of a phase with coefficients c (4,), and the slope in u."""
     q2, slope2, q3, slope3 = own.functions(rate, abs(rate) * width / 2, u)
     return c[0] + u * c[1] + c[2] * q2 + c[3] * q3, c[1] + c[2] * slope2 + c[3] * slope3
 
 
 @template(kernel)
-def values(rate, width, c, u, value, slope):
+def values(rate: float, width: Floats, c: Floats, u: Floats, value: Floats, slope: Floats) -> None:
     """`value_and_slope` of many: width, u (n,), c (n, 4)."""
     for i in range(u.size):
         value[i], slope[i] = value_and_slope(rate, width[i], c[i], u[i])
 
 
 @template(kernel)
-def between(rate, width, c, left, right, out):
+def between(rate: float, width: Floats, c: Floats, left: Floats, right: Floats, out: Floats) -> None:
     """For many phases, width (n,), c (n, 4), a lower and an upper bound of the values from u = left to right,
     as far off as the function bends within the stretch, and the mean, which is exact, to `out` (3, n)."""
     for i in range(left.size):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.jit import kernel
 
 
 @kernel
-def stretches(time, kind, region, wanted, open_, state, begin, end):
+def stretches(
+    time: Ints, kind: Bytes, region: AnyArray, wanted: Flags, open_: Ints, state: Ints, begin: Ints, end: Ints
+) -> int:
     """When any of the `wanted` regions (regions,) is open: begins and ends in `begin`, `end`; how many.
 
     `open_` (regions,): how often each is open; `state` (2,): how many are in all, and since when; both are
@@ -34,7 +37,7 @@ def stretches(time, kind, region, wanted, open_, state, begin, end):
 
 
 @kernel
-def over_locations(place, value, count, mean, level):
+def over_locations(place: Ints, value: Floats, count: int, mean: bool, level: Floats) -> None:
     """The sum or mean over locations after each of the changes (n,), of `place` to `value` (NaN: none).
 
     A tree of sums is kept up, so that no rounding error is carried on.

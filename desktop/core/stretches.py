@@ -6,17 +6,16 @@ for which it waited (`let_go`), and when it was over; between operations lie the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from desktop.core import machine
+from desktop.core.arrays import AnyArray, Bytes, Floats, Ints
 from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BEGIN
 
 
 @inlined
-def call_span(i, time, call, begins, ends):
+def call_span(i: int, time: Ints, call: AnyArray, begins: Ints, ends: Ints) -> tuple[int, int]:
     """Begin and end of the call that an operation is in, outside of all its own time."""
     if call[i] < 0:
         return time[i], time[i]
@@ -24,7 +23,10 @@ def call_span(i, time, call, begins, ends):
 
 
 @kernel
-def reach(first, last, kind, time, call, begins, ends, born, point, over):
+def reach(
+    first: Ints, last: Ints, kind: Bytes, time: Ints, call: AnyArray, begins: Ints, ends: Ints, born: Ints,
+    point: Ints, over: Ints,
+) -> None:  # fmt: skip
     """When each operation was reached and was over. Receives (and completions) that follow each other in one
     call are reached together: the call waits for all of them."""
     for p in range(first.size):
@@ -45,7 +47,7 @@ def reach(first, last, kind, time, call, begins, ends, born, point, over):
 
 
 @kernel
-def meet(first, last, kind, key, point, sent, posted):
+def meet(first: Ints, last: Ints, kind: Bytes, key: AnyArray, point: Ints, sent: Ints, posted: Ints) -> None:
     """When each message (messages,) was sent, and its receive posted or reached."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
@@ -56,7 +58,10 @@ def meet(first, last, kind, key, point, sent, posted):
 
 
 @kernel
-def block(first, last, kind, key, time, call, begins, ends, point, posted, waiting, may, did):
+def block(
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, time: Ints, call: AnyArray, begins: Ints, ends: Ints,
+    point: Ints, posted: Ints, waiting: AnyArray, may: Bytes, did: Bytes,
+) -> None:  # fmt: skip
     """How senders go on: `may` if a receive had to be posted first, `did` as recorded. One that does more in
     its call than to send does not wait before that."""
     for p in range(first.size):
@@ -83,7 +88,10 @@ def awaited(kind: int, is_root: bool) -> bool:
 
 
 @kernel
-def release(first, last, kind, key, root, point, over, sent, posted, did, early, latest, let_go):
+def release(
+    first: Ints, last: Ints, kind: Bytes, key: AnyArray, root: Ints, point: Ints, over: Ints, sent: Ints,
+    posted: Ints, did: Bytes, early: Ints, latest: Ints, let_go: Ints,
+) -> None:  # fmt: skip
     """When that was there for which each operation (n,) waited, as `desktop.core.machine` has it without
     latency, messages being under way for `early` ticks (0, less where clocks contradict each other, so that
     none arrives after it was received); `BEGIN` if it waited for nothing."""
@@ -122,16 +130,17 @@ def release(first, last, kind, key, root, point, over, sent, posted, did, early,
 
 @kernel
 def lay_out(
-    first, last, kind, time, call, begins, ends, point, over, let_go, born, died, extra, since, until
-):
+    first: Ints, last: Ints, kind: Bytes, time: Ints, call: AnyArray, begins: Ints, ends: Ints, point: Ints,
+    over: Ints, let_go: Ints, born: Ints, died: Ints, extra: Floats, since: Ints, until: Ints,
+) -> None:  # fmt: skip
     """What an operation takes beyond its waiting (n,), and of the stretches (n + p) before each and after the
     last of each location begin and end without the calls at both ends (`span` tells those with them)."""
     n = kind.size
     for p in range(first.size):
         before = born[p]
-        left = np.int64(BEGIN)  # end of the call of the operation before
-        in_call = np.int64(-1)
-        waits = np.int64(BEGIN)  # of receives that are reached together
+        left = BEGIN  # end of the call of the operation before
+        in_call = -1
+        waits = BEGIN  # of receives that are reached together
         for i in range(first[p], last[p]):
             begin_of, end_of = call_span(i, time, call, begins, ends)
             gathers = kind[i] == machine.RECEIVE or kind[i] == machine.COMPLETE
@@ -158,7 +167,7 @@ def lay_out(
 
 
 @inlined
-def span(before: int, ends: int, since: int) -> Any:
+def span(before: int, ends: int, since: int) -> tuple[int, int]:
     """Begin and end of a stretch, with the calls that go over these: from when the operations before it were
     over to the end or the next one. Of operations that are reached together only the first has any."""
     if since < before:
@@ -167,7 +176,10 @@ def span(before: int, ends: int, since: int) -> Any:
 
 
 @kernel
-def spans(p, first, last, born, died, point, over, since, until, out):
+def spans(
+    p: int, first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints,
+    until: Ints, out: Ints,
+) -> None:  # fmt: skip
     """Begin and end of each stretch of a location, and the same without calls at its ends: (4, stretches)."""
     before = born[p]
     for k in range(first[p], last[p] + 1):
@@ -188,7 +200,10 @@ def lasting(since: int, until: int, was: float, called: float, busy: float, call
 
 
 @kernel
-def gaps(first, last, born, died, point, over, since, until, was, called, busy, calls, out):
+def gaps(
+    first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints, until: Ints,
+    was: Floats, called: Floats, busy: Floats, calls: bool, out: Floats,
+) -> None:  # fmt: skip
     """Ticks that each stretch lasts (n + p) if it computes for `busy` ticks; `calls` (of the library) as they
     were, or without them."""
     for p in range(first.size):
@@ -206,9 +221,10 @@ def gaps(first, last, born, died, point, over, since, until, was, called, busy, 
 
 @kernel
 def move_pieces(
-    first, last, born, died, point, over, since, until, was, called, busy, calls, origin, went, of, begin,
-    end, a, b,
-):  # fmt: skip
+    first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints, until: Ints,
+    was: Floats, called: Floats, busy: Floats, calls: bool, origin: Floats, went: Floats, of: AnyArray,
+    begin: Ints, end: Ints, a: Floats, b: Floats,
+) -> None:  # fmt: skip
     """Where pieces of computing (m,), by the stretches that they are `of`, come to lie (a, b); behind them
     what is computed in stretches where nothing was. Locations begin at `origin`, operations are over at
     `went`."""
@@ -240,9 +256,11 @@ def move_pieces(
 
 
 @kernel
-def moved_breaks(
-    cuts, first, last, born, died, point, over, since, until, was, called, busy, calls, origin, went, gap, out
-):
+def moved_breakpoints(
+    cuts: Ints, first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints,
+    until: Ints, was: Floats, called: Floats, busy: Floats, calls: bool, origin: Floats, went: Floats,
+    gap: Floats, out: Floats,
+) -> None:  # fmt: skip
     """(cuts, p) where instants of each location come to lie, between what is known of the operations around
     them; those at which it is not there are left as they are."""
     for p in range(first.size):
@@ -274,7 +292,10 @@ def moved_breaks(
 
 
 @kernel
-def in_regions(time, kind, region, wanted, stack, state, low, high, reached, ticks, entered):
+def in_regions(
+    time: Ints, kind: Bytes, region: AnyArray, wanted: Ints, stack: Ints, state: Ints, low: Ints, high: Ints,
+    reached: Ints, ticks: Floats, entered: Floats,
+) -> None:  # fmt: skip
     """Add ticks with a wanted region innermost, and its enters, to the stretches of a location, which are
     from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
     for i in range(time.size):
@@ -311,7 +332,7 @@ def in_regions(time, kind, region, wanted, stack, state, low, high, reached, tic
 
 
 @kernel
-def step_levels(begin, end, last, near, edges, level):
+def step_levels(begin: Floats, end: Floats, last: float, near: float, edges: Floats, level: Floats) -> int:
     """How many of intervals (n,), of which begins and ends are sorted each, are there from each edge on, from
     0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges; they
     are only counted if there is no room for any."""

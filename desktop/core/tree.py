@@ -66,7 +66,7 @@ class MomentTree(NamedTuple):
 def moment_tree(curve: StepCurve) -> MomentTree:
     """The curve's moment tree, built at the first call (O(M)) and found in ``curve.summaries`` afterwards."""
     tree = curve.summaries.get("moments")
-    if tree is None:
+    if not isinstance(tree, MomentTree):
         tree = _build(curve)
         curve.summaries["moments"] = tree
     return tree
@@ -86,7 +86,10 @@ def _build(curve: StepCurve) -> MomentTree:
 
 
 @formula
-def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
+def merge(
+    k: int, a: float, a0: float, a1: float, a2: float, ea: float, b: float, b0: float, b1: float, b2: float,
+    eb: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
     """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) joined, `a` to the left of `b`.
 
     With u and v for what is left of each one's own fit after the common fit, E grows by the squared norms
@@ -120,13 +123,13 @@ def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
 
 
 @inlined
-def row(leaves, depth, node):
+def row(leaves: int, depth: int, node: int) -> int:
     """Where `node` of those that span 16·2^depth steps is kept: the root first, the leaves last."""
     return ((leaves >> depth) & ~1) + node
 
 
 @arithmetic
-def build_nodes(edges, level, reference, nodes, leaves):
+def build_nodes(edges: Floats, level: Floats, reference: float, nodes: Floats, leaves: int) -> int:
     """Fill `nodes`, each as soon as its halves are there; returns the number of runs of equal height."""
     runs = 1
     previous = level[0] - reference
@@ -157,13 +160,15 @@ def build_nodes(edges, level, reference, nodes, leaves):
 
 
 @inlined
-def gap(edges, aj, ao, bj, bo):
+def gap(edges: Floats, aj: int, ao: float, bj: int, bo: float) -> float:
     """Ticks from position a to position b."""
-    return (edges[bj] - edges[aj]) + (bo - ao)
+    return float(edges[bj] - edges[aj]) + (bo - ao)
 
 
 @arithmetic
-def reach(tree, k, s, j, o, cj, co, e, goal=np.nan):
+def reach(
+    tree: MomentTree, k: int, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
+) -> tuple[int, float, float, float, float, float, float, int]:
     """Go from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
 
     ``s`` is 1 to go right and -1 to go left: the same walk on the mirrored curve, whose nodes have c1
@@ -186,7 +191,9 @@ def reach(tree, k, s, j, o, cj, co, e, goal=np.nan):
 
 
 @inlined
-def begin(tree, s, j, o, cj, co):
+def begin(
+    tree: MomentTree, s: int, j: int, o: float, cj: int, co: float
+) -> tuple[int, float, float, int, float]:
     """The first piece of a walk: the rest of the step that it starts in. Its error is 0: every phase gets on.
 
     Returns the boundary b behind it, its width and height, and the cap as a boundary `last` between steps
@@ -215,7 +222,10 @@ def begin(tree, s, j, o, cj, co):
 
 
 @inlined
-def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
+def climb(
+    tree: MomentTree, k: int, d: int, s: int, b: int, depth: int, w: float, c0: float, c1: float, c2: float,
+    error: float, last: int, e: float,
+) -> tuple[int, int, float, float, float, float, float, int]:  # fmt: skip
     """Take steps to the edge of a leaf, then ever larger nodes, while E_d <= e <= k, not beyond `last`.
 
     Moments are merged up to degree k and `error` is E_k, so that a walk for a higher degree can go on where
@@ -258,7 +268,7 @@ def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
 
 
 @inlined
-def lower(k, d, w, c1, c2, error):
+def lower(k: int, d: int, w: float, c1: float, c2: float, error: float) -> float:
     """E_d of moments that hold E_k, d <= k."""
     if d < 2 and k == 2:
         error += w * c2 * c2 / 5
@@ -268,7 +278,7 @@ def lower(k, d, w, c1, c2, error):
 
 
 @inlined
-def taken(tree, k, s, at):
+def taken(tree: MomentTree, k: int, s: int, at: int) -> tuple[float, float, float, float, float]:
     """Width, coefficients and E_k of the node in row `at`."""
     node = tree.nodes[at]
     pw, p1, p2 = node[4], s * node[1], node[2]
@@ -276,7 +286,10 @@ def taken(tree, k, s, at):
 
 
 @inlined
-def descend(tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, goal):
+def descend(
+    tree: MomentTree, k: int, s: int, b: int, depth: int, w: float, c0: float, c1: float, c2: float,
+    error: float, last: int, tail: float, cj: int, co: float, e: float, goal: float,
+) -> tuple[int, float, float, float, float, float, float, int, int]:  # fmt: skip
     """Finish a walk whose next node at `depth` does not fit: smaller nodes, steps, a part of a step.
 
     It ends early once it is known whether the walk gets further than the width `goal` (NaN: never); the width
@@ -321,7 +334,9 @@ def descend(tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, g
 
 
 @inlined
-def cut(k, w, c0, c1, c2, error, height, width, e):
+def cut(
+    k: int, w: float, c0: float, c1: float, c2: float, error: float, height: float, width: float, e: float
+) -> tuple[float, float, float, float, float, int]:
     """How much, t, of a step that does not fit whole still fits: E_k(taken and t) = e, 0 <= t < width.
 
     Returns t, coefficients and E_k with it, and the merges done. E_k grows with t by (p(end) - height)².

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from desktop.core import ideal
+from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BEGIN
 
 
 @kernel
-def put_in_places(where, filled, order):
+def put_in_places(where: AnyArray, filled: Ints, order: Ints) -> None:
     """Indices (n,) by place; `filled` (places,): where those of each begin."""
     for i in range(where.size):
         order[filled[where[i]]] = i
@@ -20,7 +19,9 @@ def put_in_places(where, filled, order):
 
 
 @kernel
-def waited_for(start, kind, location, begin, is_root, late, who):
+def waited_for(
+    start: Ints, kind: Ints, location: Ints, begin: Ints, is_root: Flags, late: Ints, who: Ints
+) -> None:
     """Of each member (n,) of collective operations until when it waits, `BEGIN` for nobody, and for whom."""
     for c in range(start.size - 1):
         last = before = root = -1
@@ -45,8 +46,8 @@ def waited_for(start, kind, location, begin, is_root, late, who):
 
 @inlined
 def offer(
-    c: int, late: int, account: int, partner: int, key: int, end: Any, best: Any, latest: Any, accounts: Any,
-    partners: Any, keys: Any, held: Any,
+    c: int, late: int, account: int, partner: int, key: int, end: Ints, best: Ints, latest: Ints,
+    accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
 ) -> None:  # fmt: skip
     """A call waits until `late`, if nothing later has been offered; of equally late ones of one account the
     lowest key."""
@@ -61,7 +62,10 @@ def offer(
 
 
 @kernel
-def offer_each(call, late, account, partner, key, end, best, latest, accounts, partners, keys, held):
+def offer_each(
+    call: Ints, late: Ints, account: int, partner: AnyArray, key: AnyArray, end: Ints, best: Ints,
+    latest: Ints, accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
+) -> None:  # fmt: skip
     """Operations (n,), each in a call (calls,) that waits for `partner` until `late`."""
     for i in range(call.size):
         offer(
@@ -71,8 +75,9 @@ def offer_each(call, late, account, partner, key, end, best, latest, accounts, p
 
 @kernel
 def offer_received(
-    a, call, kind, key, sent, sender, account, end, best, latest, accounts, partners, keys, held
-):
+    a: int, call: AnyArray, kind: Bytes, key: AnyArray, sent: Ints, sender: AnyArray, account: int, end: Ints,
+    best: Ints, latest: Ints, accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
+) -> None:  # fmt: skip
     """Of the operations (n,) of a location, whose calls are counted from `a`, its receives; and which calls
     hold any operation."""
     for i in range(call.size):
@@ -87,9 +92,10 @@ def offer_received(
 
 @kernel
 def offer_collective(
-    a, call, kind, key, member, needed, partner, account, barrier, is_barrier, end, best, latest, accounts,
-    partners, keys, held,
-):  # fmt: skip
+    a: int, call: AnyArray, kind: Bytes, key: AnyArray, member: AnyArray, needed: Ints, partner: AnyArray,
+    account: Bytes, barrier: Flags, is_barrier: int, end: Ints, best: Ints, latest: Ints, accounts: Bytes,
+    partners: AnyArray, keys: AnyArray, held: Bytes,
+) -> None:  # fmt: skip
     """The same, its collective operations: `member` (n,) rows of `needed` and `partner` (`waited_for`);
     `account` by kind, and `is_barrier` of instances that are a `barrier`."""
     for i in range(call.size):
@@ -104,7 +110,9 @@ def offer_collective(
 
 
 @kernel
-def call_of_partner(partner, time, start, begin, end, row):
+def call_of_partner(
+    partner: AnyArray, time: Ints, start: Ints, begin: Ints, end: Ints, row: AnyArray
+) -> None:
     """The row of the call in which each partner is at a time; -1 as given for none."""
     for i in range(partner.size):
         a, b = start[partner[i]], start[partner[i] + 1]
@@ -114,7 +122,7 @@ def call_of_partner(partner, time, start, begin, end, row):
 
 
 @kernel
-def count_kinds(first, last, kind):
+def count_kinds(first: Ints, last: Ints, kind: Bytes) -> Ints:
     """(6,) operations of each kind, from `first` to before `last` (locations,)."""
     count = np.zeros(6, np.int64)
     for p in range(first.size):
@@ -124,7 +132,7 @@ def count_kinds(first, last, kind):
 
 
 @kernel
-def meet_in_order(time, peer, when, other, row):
+def meet_in_order(time: Ints, peer: Ints, when: Ints, other: Ints, row: Ints) -> None:
     """Which of the ends (m,) of messages each row (n,) is, both by time and peer; -1 as given for none."""
     k = 0
     for i in range(time.size):
@@ -136,7 +144,10 @@ def meet_in_order(time, peer, when, other, row):
 
 
 @kernel
-def outer_calls(time, kind, region, speaks, opened, depth, since, outer, n, begin, end, regions):
+def outer_calls(
+    time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, opened: Ints, depth: int, since: int,
+    outer: int, n: int, begin: Ints, end: Ints, regions: AnyArray,
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Times and outermost region (room,) in which any region that `speaks` is open, from the n-th on. Returns
     n, -1 if there are more than there is room for, and the state for the next block; `opened` (regions,)
     counts what is open."""
@@ -149,7 +160,7 @@ def outer_calls(time, kind, region, speaks, opened, depth, since, outer, n, begi
             depth += 1
             if depth == 1:
                 since = time[i]
-                outer = r
+                outer = int(r)
         elif opened[r] > 0:
             opened[r] -= 1
             depth -= 1
@@ -164,7 +175,7 @@ def outer_calls(time, kind, region, speaks, opened, depth, since, outer, n, begi
 
 
 @kernel
-def spent_before(time, begin, end, what, counts, out):
+def spent_before(time: Ints, begin: Ints, end: Ints, what: Bytes, counts: Flags, out: Ints) -> None:
     """Ticks of intervals (n,) of kinds that count before each time; all in order of time."""
     k, before = 0, 0
     for i in range(time.size):
@@ -177,7 +188,7 @@ def spent_before(time, begin, end, what, counts, out):
 
 
 @kernel
-def are_those(begin, end, what, counts, others, until):
+def are_those(begin: Ints, end: Ints, what: Bytes, counts: Flags, others: Ints, until: Ints) -> bool:
     """Whether the intervals of kinds that count are just these others (m,)."""
     n = 0
     for i in range(begin.size):
@@ -189,7 +200,7 @@ def are_those(begin, end, what, counts, others, until):
 
 
 @kernel
-def within(time, over, begin, end, first, used, out):
+def within(time: Ints, over: Flags, begin: Ints, end: Ints, first: int, used: Bytes, out: Ints) -> None:
     """See `call_at` of `desktop.data.call_tables`; `used` (calls,) zeros."""
     k = 0
     for i in range(time.size):
@@ -210,7 +221,7 @@ def within(time, over, begin, end, first, used, out):
 
 
 @kernel
-def clipped(begin, end, since, until, out):
+def clipped(begin: Ints, end: Ints, since: Ints, until: Ints, out: Ints) -> int:
     """What of intervals (n,) lies in others (m,); both in order and without overlap. `out` (3, n + m): begin,
     end, and of which of the n; how many these are."""
     n = 0
@@ -229,7 +240,7 @@ def clipped(begin, end, since, until, out):
 
 
 @kernel
-def spent_until(begin, end, what, every, sums, cuts, out):
+def spent_until(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints, cuts: Ints, out: Ints) -> None:
     """Add to `out` (cuts, kinds) the ticks of intervals (n,), in order and without overlap, of each kind
     before each cut. `sums` (n // every + 1, kinds): those of all before every so-manieth interval."""
     for c in range(cuts.size):
@@ -243,7 +254,7 @@ def spent_until(begin, end, what, every, sums, cuts, out):
 
 
 @kernel
-def sums_of(begin, end, what, every, sums):
+def sums_of(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints) -> None:
     """`sums` of `spent_until`."""
     for i in range(begin.size):
         if i and i % every == 0:
@@ -254,7 +265,7 @@ def sums_of(begin, end, what, every, sums):
 
 
 @kernel
-def held_by(begin, end, where, out):
+def held_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
     """Waits (n,) for one lock, by end: pieces (4, pieces) begin, end, who had got it last, and of which wait.
     How many there are, also those for which there is no room."""
     n = 0
@@ -273,7 +284,7 @@ def held_by(begin, end, where, out):
 
 
 @kernel
-def met_by(begin, end, where, out):
+def met_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
     """The same of barriers, waits by begin: until the last of those that are in it when a wait ends."""
     n = 0
     for i in range(begin.size):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.core.arrays import Flags, Ints
+from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import kernel
 
 #: For the send of a message, by a location that comes before one's own, or after it; for a receive; for all
@@ -52,7 +52,10 @@ def who_hangs(
 
 
 @kernel
-def hang(order, at, begin, end, who, partner, family, parent, link, below, last, left_out, out):
+def hang(
+    order: Ints, at: int, begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, parent: Ints,
+    link: Ints, below: AnyArray, last: AnyArray, left_out: Flags, out: Ints,
+) -> tuple[int, int]:  # fmt: skip
     """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room:
     rows written, and where to go on. `parent`, `link` (locations,): for whom each waits, and how; `below`,
     `last` (locations, COLUMNS): who is below, and what was written of that last."""
@@ -105,7 +108,10 @@ def hang(order, at, begin, end, who, partner, family, parent, link, below, last,
 
 
 @kernel
-def charge(begin, end, state, cuts, time, column, number, out, seen):
+def charge(
+    begin: Ints, end: Ints, state: Ints, cuts: Ints, time: Ints, column: Ints, number: Ints, out: Ints,
+    seen: Ints,
+) -> None:  # fmt: skip
     """Add up what one location costs, by segment of time and by what it does.
 
     begin, end, state : (intervals,) what it does, in order and without overlap; -1: it waits itself.

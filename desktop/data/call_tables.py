@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Ints
+from desktop.core.arrays import Bytes, Flags, Ints
 from desktop.core.open_regions import BEGIN
 from desktop.core.wait_kernels import put_in_places, spent_until, sums_of, within
 from desktop.data.events import MessageKind
@@ -32,7 +32,7 @@ class Calls(NamedTuple):
 class Operations(NamedTuple):
     start: Ints
     time: Ints
-    kind: NDArray[np.uint8]
+    kind: Bytes
     key: Indices
     done: Ints
     call: Indices
@@ -51,7 +51,7 @@ class MatchedMessages(NamedTuple):
 
 class Collectives(NamedTuple):
     root: Ints
-    barrier: NDArray[np.bool_]
+    barrier: Flags
     operation: Ints
     sent: Ints
     received: Ints
@@ -61,7 +61,7 @@ class Waits(NamedTuple):
     start: Ints
     call: Indices
     until: Ints
-    account: NDArray[np.uint8]
+    account: Bytes
     partner: NDArray[np.int32]
     released: Ints
     partner_call: Indices
@@ -73,11 +73,11 @@ class Intervals(NamedTuple):
 
     begin: Ints
     end: Ints
-    what: NDArray[np.uint8]
+    what: Bytes
     sums: Ints
 
     @classmethod
-    def of(cls, begin: Ints, end: Ints, what: NDArray[np.uint8], kinds: int) -> Intervals:
+    def of(cls, begin: Ints, end: Ints, what: Bytes, kinds: int) -> Intervals:
         sums = np.zeros((begin.size // _EVERY + 1, kinds), np.int64)
         sums_of(begin, end, what, _EVERY, sums)
         return cls(begin, end, what, sums)
@@ -101,7 +101,7 @@ class CallParts(NamedTuple):
     doubted: Intervals
 
 
-def entered(store: TraceStore, regions: NDArray[np.bool_]) -> Ints:
+def entered(store: TraceStore, regions: Flags) -> Ints:
     """(locations,) how often each location enters any of some regions (regions,)."""
     counts = np.zeros(len(store.locations), np.int64)
     for i in range(counts.size):
@@ -123,7 +123,7 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
     return order, start
 
 
-def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
+def call_at(time: Ints, over: Flags, begin: Ints, end: Ints, first: int) -> Ints:
     """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
     Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
     call = np.empty(time.size, np.int64)
@@ -131,7 +131,7 @@ def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: 
     return call
 
 
-def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:
+def request_times(kind: Bytes, request: NDArray[np.uint64], time: Ints) -> Ints:
     """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
     completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
     times = np.full(kind.size, BEGIN)

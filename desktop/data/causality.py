@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 
 from desktop.core import ideal, wait_kernels
 from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
-from desktop.core.arrays import AnyArray, Floats, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock, columns
 from desktop.core.open_regions import BEGIN, END
@@ -340,7 +340,7 @@ class Causality:
         good = (in_call >= 0) & (messages.bytes[later] > most)
         self.sends = (np.concatenate([call[direct], in_call[good]]), np.concatenate([direct, later[good]]))
 
-    def _requests(self, location: int, address: Ints, waits: NDArray[np.bool_], completed: Ints) -> None:
+    def _requests(self, location: int, address: Ints, waits: Flags, completed: Ints) -> None:
         """Of a location's requests: when receives were posted, and non-blocking sends were completed."""
         store, messages, operations = self._store, self.messages, self.operations
         kind = store.column("messages", "kind", location)
@@ -445,7 +445,7 @@ class Causality:
         self.waits = Waits(start, *(np.concatenate(column) for column in columns))
         self._held, self._depends = held & 1, held >> 1
 
-    def _ask(self, asks: NDArray[np.bool_], location: int, end: Ints, state: tuple[AnyArray, ...]) -> None:
+    def _ask(self, asks: Flags, location: int, end: Ints, state: tuple[AnyArray, ...]) -> None:
         """Calls that ask for a message and get none wait for the one that is received next."""
         operations, messages = self.operations, self.messages
         mine = np.flatnonzero(asks & (state[-1] == 0))
@@ -635,14 +635,12 @@ def memory_needed(store: TraceStore) -> int:
 class _OuterCalls:
     """Writes the calls of a location into `columns` (begin, end, region) while its events go by."""
 
-    def __init__(self, store: TraceStore, speaks: NDArray[np.uint8], columns: Sequence[AnyArray]) -> None:
+    def __init__(self, store: TraceStore, speaks: Bytes, columns: Sequence[AnyArray]) -> None:
         self._store, self._speaks, self._columns = store, speaks, columns
         self._opened = np.zeros(speaks.size, np.int64)
         self._depth, self._since, self._outer, self._n = 0, 0, -1, 0
 
-    def take(
-        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: object
-    ) -> None:
+    def take(self, time: Ints, kind: Bytes, region: NDArray[np.uint32], _innermost: object) -> None:
         self._n, self._depth, self._since, self._outer = wait_kernels.outer_calls(
             time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, self._n,
             *self._columns,
@@ -668,7 +666,7 @@ class _OuterCalls:
         return np.repeat(np.arange(self._opened.size), self._opened).astype(np.uint32)
 
 
-def _most_calls(store: TraceStore, speaks: NDArray[np.uint8]) -> Ints:
+def _most_calls(store: TraceStore, speaks: Bytes) -> Ints:
     """(locations,) how many calls there are at most: enters of such regions, or every second event."""
     most: Ints = (store.places("events")[:, 1] + 1) // 2
     return np.minimum(most, entered(store, speaks > 0)) if store.has("calls") else most

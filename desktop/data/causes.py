@@ -124,7 +124,7 @@ class Causes:
         first, self.ends = np.full((2, there.size), np.iinfo(np.int64).min)
         for i in np.flatnonzero(there).tolist():
             clock, at = self._clocks[i], store.locations[i]
-            first[i], self.ends[i] = clock.common(at.first), clock.common(at.last)
+            first[i], self.ends[i] = clock.common(at.first or 0), clock.common(at.last or 0)
         self.start = int(first[there].min()) if there.any() else 0
         self.segments = self._segments(progress)
         progress.step(0, 0, "delay costs")

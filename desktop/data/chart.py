@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from desktop.core import ticks
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.ticks import Ticks
 from desktop.core.units import format_number
 
@@ -51,20 +51,20 @@ _RAMPS = {
 }  # fmt: skip
 
 
-def ramp(colours: str, parts: ArrayLike, dark: bool) -> NDArray[np.uint8]:
+def ramp(colours: str, parts: ArrayLike, dark: bool) -> Bytes:
     """(..., 3) red, green, blue of parts (...) of the range, on a dark or a light ground."""
     table = _ramp_table(colours, colours == "viridis" and not dark)
     within = np.fmin(np.fmax(np.asarray(parts, np.float64), 0.0), 1.0)  # of what is not known, as of none
-    return table[np.rint(within * (len(table) - 1)).astype(np.intp)]
+    return np.asarray(table[np.rint(within * (len(table) - 1)).astype(np.intp)])
 
 
 @cache
-def _ramp_table(colours: str, turned: bool) -> NDArray[np.uint8]:
+def _ramp_table(colours: str, turned: bool) -> Bytes:
     """(1021, 3): finer than the 255 levels of a colour, so that no two neighbours differ by more than one."""
     known = np.array(_RAMPS[colours], np.float64)[:: -1 if turned else 1]
     places = np.linspace(0, len(known) - 1, 1021)
     levels = [np.interp(places, np.arange(len(known)), column) for column in known.T]
-    return np.rint(np.stack(levels, axis=1)).astype(np.uint8)
+    return np.asarray(np.rint(np.stack(levels, axis=1)), np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Series:
     low: Floats | None = None
     high: Floats | None = None
     names: Sequence[str] | Callable[[int], str] = ()
-    keys: Sequence[int] | NDArray[np.int64] = ()
+    keys: Sequence[int] | Ints = ()
     labels: frozenset[int] = frozenset()
     faint: frozenset[int] = frozenset()
     width: float = 1.6
@@ -103,7 +103,7 @@ class Series:
             return self.names(k)
         return self.names[k] if self.names else ""
 
-    def picked(self, selected: frozenset[int]) -> NDArray[np.int64]:
+    def picked(self, selected: frozenset[int]) -> Ints:
         """Places whose keys are selected."""
         if not selected or not len(self.keys):
             return np.empty(0, np.int64)
@@ -158,7 +158,7 @@ class Cells:
 
     values: Floats
     text: Callable[[float], str]
-    told: Callable[[int, int], str]
+    words: Callable[[int, int], str]
     colours: Literal["cividis", "viridis"] = "cividis"
     log: bool = False
     selected: tuple[int, int] | None = None
@@ -473,20 +473,20 @@ class Layout:
     def bottom(self) -> float:
         return self.top + self.height
 
-    def along_x(self, places: ArrayLike) -> Any:
+    def along_x(self, places: ArrayLike) -> Floats:
         """Lengths from the left of places on the first axis (log10 if it is logarithmic)."""
         a, b = self.x
         return self.left + (np.asarray(places, np.float64) - a) / (b - a) * self.width
 
-    def along_y(self, places: ArrayLike) -> Any:
+    def along_y(self, places: ArrayLike) -> Floats:
         a, b = self.y
         part = (np.asarray(places, np.float64) - a) / (b - a)
         return self.top + (part if self.content.y.down else 1 - part) * self.height
 
-    def px(self, values: ArrayLike) -> Any:
+    def px(self, values: ArrayLike) -> Floats:
         return self.along_x(self.content.x.place(values, self.x[0] if self.content.x.floor else math.nan))
 
-    def py(self, values: ArrayLike) -> Any:
+    def py(self, values: ArrayLike) -> Floats:
         return self.along_y(self.content.y.place(values, self.y[0] if self.content.y.floor else math.nan))
 
     def marks(self, series: Series) -> tuple[Floats, Floats]:
@@ -494,7 +494,7 @@ class Layout:
         x, y = self.content.values(series)
         return self.px(x), self.py(y)
 
-    def dots(self, series: Series, side: float, *, faint: bool = False) -> NDArray[np.int64]:
+    def dots(self, series: Series, side: float, *, faint: bool = False) -> Ints:
         """(K, 2) columns and rows, of squares with this side, that marks or segments fall into: one where
         many lie."""
         points = np.stack(self.marks(series), axis=1)

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected, late_messages
 from desktop.core.clock_rates import MOST, SURE, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
@@ -348,7 +347,7 @@ def _roots_differ(instances: Instances, pattern: Ints) -> int:
     return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
 
 
-def _only(chosen: NDArray[np.bool_], *columns: Ints) -> tuple[Ints, ...]:
+def _only(chosen: Flags, *columns: Ints) -> tuple[Ints, ...]:
     """The chosen rows (n,)."""
     return columns if chosen.all() else tuple(column[chosen] for column in columns)
 

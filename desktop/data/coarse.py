@@ -9,13 +9,13 @@ import zlib
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
 from desktop.data.events import Activity
 from desktop.data.store import TraceStore
-from desktop.data.utilization import EXACT, Rules, Utilization, as_kept, build
+from desktop.data.utilization import EXACT, Rules, Utilization, build, with_import
 from desktop.errors import DesktopError, StoreError
 from desktop.progress import Progress
 
@@ -42,7 +42,7 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
         unpacking = zlib.decompressobj()
         content = unpacking.decompress(far.ask({"coarse": True}, size), size)
         counts = np.frombuffer(content, _FORM).reshape(shape).astype(np.float64)
-        use = as_kept(store, rules, edges, counts)
+        use = with_import(store, rules, edges, counts)
         if unpacking.eof and counts.min() >= 0 and counts.sum(axis=0).max() <= use.processors * (1 + 1e-5):
             return use
     return None
@@ -68,6 +68,6 @@ def coarse_for(store: TraceStore, progress: Progress) -> bytes:
     return zlib.compress(means.tobytes(), 1)
 
 
-def _edges(end: int) -> NDArray[np.float64]:
+def _edges(end: int) -> Floats:
     """Of the equal parts of a run of so many ticks, on whole ticks."""
     return np.unique(np.rint(np.linspace(0.0, float(end), STEPS + 1)))

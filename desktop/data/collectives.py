@@ -29,10 +29,9 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.arrays import Ints
+from desktop.core.arrays import Flags, Ints
 from desktop.core.clock_repair import Held
 from desktop.data.classify import mpi_call
 from desktop.data.matching import Instances
@@ -99,9 +98,9 @@ def holds(
     data = np.maximum(instances.sent, instances.received)
     some = np.maximum.reduceat(data, first) > 0 if first.size else np.zeros(0, bool)
 
-    def chosen(rule: Ints, own: Ints) -> NDArray[np.bool_]:
+    def chosen(rule: Ints, own: Ints) -> Flags:
         whole = (rule == ALWAYS) | ((rule == UNIFORM) & some)
-        picked: NDArray[np.bool_] = np.repeat(whole, members) | (np.repeat(rule == OWN, members) & (own > 0))
+        picked: Flags = np.repeat(whole, members) | (np.repeat(rule == OWN, members) & (own > 0))
         return picked
 
     source, target = chosen(sources, instances.sent), chosen(targets, instances.received)

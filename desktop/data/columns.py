@@ -15,9 +15,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.frames import ArrayTable
 from desktop.core.units import Scale, common, digits, grouped, time_scale
 
@@ -157,7 +156,7 @@ def _array(shown: Shown, name: str) -> AnyArray:
     if isinstance(shown, ArrayTable):
         return shown.values[name]
     values = shown[name]
-    return values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object)
+    return np.asarray(values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object))
 
 
 def names_of(shown: Shown) -> list[Any]:
@@ -168,7 +167,7 @@ def index_of(shown: Shown | None) -> AnyArray | None:
     """(K,) what rows are called; None: by their place, from 0."""
     if isinstance(shown, ArrayTable) or shown is None:
         return None if shown is None else shown.index
-    return shown.index.to_numpy()
+    return np.asarray(shown.index.to_numpy())
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
@@ -255,7 +254,7 @@ class ColumnCells:
             return grouped(value)
         return digits(value, max(1, self.column.significant - fewer))
 
-    def full(self, rows: NDArray[np.int64]) -> list[str]:
+    def full(self, rows: Ints) -> list[str]:
         """Rows of the frame as they are copied: every digit."""
         if self.labels is not None and not self.numeric:
             return [str(label) for label in self.labels[rows]]
@@ -279,7 +278,7 @@ class ColumnCells:
         return f"{self.column.title} [{self.scale.symbol}]" if self.scale.symbol else self.column.title
 
     @functools.cached_property
-    def rank(self) -> NDArray[np.float64]:
+    def rank(self) -> Floats:
         """By which rows are sorted: numbers, then texts; NaN of what is not known."""
         if self.numeric:
             return self.values.astype(float)

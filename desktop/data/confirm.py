@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats
 from desktop.core.effect_limits import LEVEL, pooled_df, t_limit
 from desktop.core.effects import Effects, analyse
 from desktop.data.experiment import Experiment, Journal
@@ -185,7 +185,7 @@ def judged(
     )  # fmt: skip
 
 
-def _understated(prediction: Prediction, runs: Sequence[NDArray[np.float64]]) -> float:
+def _understated(prediction: Prediction, runs: Sequence[Floats]) -> float:
     """By how much the variance of what is predicted is larger than its estimate. An effect is named rather
     where the noise looks small, so that of its trials is not taken for smaller than that of these and of the
     runs that were made now together."""
@@ -222,7 +222,7 @@ def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffec
         named &= other > one.limit * noise
         first &= other > one.least
 
-    def passed(level: float, used: NDArray[np.bool_]) -> float:
+    def passed(level: float, used: Flags) -> float:
         within = np.cumsum(chance * used.reshape(2, -1).sum(0))
         return float(np.interp((1 - level) * within[-1], within, edge[1:])) if within[-1] > 0 else math.inf
 
@@ -280,7 +280,7 @@ def run_confirmation(
     return judged(names, prediction, taken["unperturbed"], taken["setting"])
 
 
-def told(one: Confirmed, unit: str) -> str:
+def describe(one: Confirmed, unit: str) -> str:
     """As a sentence."""
     from desktop.core.units import common, margin, scaled
 

@@ -17,12 +17,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import arithmetic
 from desktop.core.open_regions import (
     BEGIN,
@@ -460,7 +458,7 @@ class _Marked(OpenRegions):
         super().__init__(no_classes(regions))
         self._marks = np.zeros((2, self.opened.entries.shape[1]), np.uint8)
 
-    def walk(self, time: NDArray[np.int64], kind: AnyArray, region: AnyArray, *about: AnyArray) -> None:
+    def walk(self, time: Ints, kind: AnyArray, region: AnyArray, *about: AnyArray) -> None:
         """Replay events as `_nest` does."""
         self.state[ROW] = 0
         while True:
@@ -482,12 +480,12 @@ class _Walk:
     program had ended there.
     """
 
-    def __init__(self, speaks: NDArray[np.bool_]) -> None:
+    def __init__(self, speaks: Flags) -> None:
         self._speaks = speaks
         self.spoken, self.heard, self.calls, self.ticks = np.zeros((4, speaks.size), np.int64)
         self._state = np.zeros(_FIELDS, np.int64)
 
-    def know(self, speaks: NDArray[np.bool_]) -> None:
+    def know(self, speaks: Flags) -> None:
         """More regions have been defined."""
         more = (0, speaks.size - self._speaks.size)
         if more == (0, 0):
@@ -519,7 +517,7 @@ class _Walk:
         self.last, self.before = int(state[_LAST]), int(state[_BEFORE])
 
 
-def _speaks(regions: Sequence[Region]) -> NDArray[np.bool_]:
+def _speaks(regions: Sequence[Region]) -> Flags:
     return np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
 
 
@@ -647,7 +645,7 @@ class NestingDigest:
 
     def release(self) -> None: ...
 
-    def walks(self, speaks: NDArray[np.bool_]) -> dict[int, _Walk]:
+    def walks(self, speaks: Flags) -> dict[int, _Walk]:
         """Of the locations that were followed, if the calls of MPI among the regions are still these."""
         if not np.array_equal(self._speaks, speaks[: self._speaks.size]):
             return {}
@@ -664,8 +662,9 @@ _RECORD, _FIRST, _LAST, _BEFORE, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTE
 
 @arithmetic
 def _nest(
-    time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any, speaks: Any, spoken: Any,
-    heard: Any, calls: Any, ticks: Any, seen: Any, rule: Classes, opened: OpenEntries, marks: Any,
+    time: Ints, kind: Bytes, region: AnyArray, record_time: Ints, record_heard: Bytes, speaks: Flags,
+    spoken: Ints, heard: Ints, calls: Ints, ticks: Ints, seen: Ints, rule: Classes, opened: OpenEntries,
+    marks: Bytes,
 ) -> None:  # fmt: skip
     """Replay events from row ``state[ROW]`` on (`desktop.core.open_regions`), until the end or where there is
     no room for another open region. marks (2, room): whether a record lies directly inside of an entry, and

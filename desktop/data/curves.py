@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import columns
 from desktop.core.curve import StepCurve
@@ -188,18 +187,18 @@ def _has(activity: Activity) -> Callable[[TraceStore], list[str]]:
     return names
 
 
-def _regions_where(store: TraceStore, test: Callable[[int], bool]) -> NDArray[np.bool_]:
+def _regions_where(store: TraceStore, test: Callable[[int], bool]) -> Flags:
     return np.array([test(i) for i in range(len(store.regions))], bool)
 
 
 def _within(
-    asked: CurveAsked, regions: NDArray[np.bool_], locations: Sequence[int], quantity: CurveQuantity
+    asked: CurveAsked, regions: Flags, locations: Sequence[int], quantity: CurveQuantity
 ) -> StepCurve:
     times, count = inside(asked.store, asked.use.rules, regions, locations, asked.progress)
     return _stepped(asked, times - asked.use.start, count.astype(np.float64), quantity, float(len(locations)))
 
 
-def _communicating(store: TraceStore) -> NDArray[np.bool_]:
+def _communicating(store: TraceStore) -> Flags:
     return _regions_where(store, lambda i: is_communication(store.regions[i]))
 
 
@@ -220,7 +219,7 @@ def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve
     return _within(asked, busy, wanted, quantity)
 
 
-def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
+def _where(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
     """A region, and the locations of the kind that enters it; processors if both do."""
     wanted = _regions_where(store, lambda i: store.regions[i].name == name)
     by = {at.kind for at, calls in zip(store.locations, entered(store, wanted), strict=True) if calls}
@@ -264,7 +263,7 @@ def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> Step
     return _stepped(asked, *_summed(times, change), quantity, float(len(there)))
 
 
-def _calls(store: TraceStore, location: int, regions: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints]]:
+def _calls(store: TraceStore, location: int, regions: Flags) -> Iterator[tuple[Ints, Ints]]:
     """When a location is inside of any of the regions: begin and end of every stretch, ticks as recorded."""
     open_ = np.zeros(regions.size, np.int64)
     state = np.zeros(2, np.int64)  # how many are open, and since when

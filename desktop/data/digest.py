@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.open_regions import NO_PATHS, OpenRegions
 from desktop.data.classify import is_parallel
 from desktop.data.events import EventSource, ImportReport, Location, Nesting, Region
@@ -42,8 +42,8 @@ class DigestTarget(Protocol):
 
 
 #: Time, kind and region of events; region and activity of the states between them.
-Events = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint32]]
-States = tuple[NDArray[np.int32], NDArray[np.uint8]]
+Events = tuple[Ints, Bytes, NDArray[np.uint32]]
+States = tuple[NDArray[np.int32], Bytes]
 
 
 class DigestStrips(Protocol):
@@ -55,7 +55,7 @@ class DigestStrips(Protocol):
     def mark(self, time: int, row: int, regions: OpenRegions) -> None:
         """Before an event, the `row`-th: a multiple of `STEP`."""
 
-    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8], regions: int) -> None:
+    def add(self, time: Ints, top: NDArray[np.int32], code: Bytes, regions: int) -> None:
         """Events, the innermost region and the code after each; so many regions are defined."""
 
     def close(self, last: int, worked: bool) -> None:

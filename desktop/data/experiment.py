@@ -76,7 +76,7 @@ class Switch:
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
-    def told(self) -> str:
+    def words(self) -> str:
         """Its words, as one would type them."""
         return " ".join((*(f"{k}={v}" for k, v in self.environment), *self.flags, *self.arguments))
 
@@ -118,7 +118,7 @@ class Factor:
             unit = "µs" if "SPT_FACTORS" in dict(self.high.environment) else "units"
             size = f" of {self.delay} {unit}" if self.delay else ""
             high = f"a delay{size} in {self.place}"
-        return self.low_means or self.low.told or "as it is", high or self.high.told
+        return self.low_means or self.low.words or "as it is", high or self.high.words
 
 
 @dataclass(frozen=True)

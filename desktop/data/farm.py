@@ -298,7 +298,7 @@ async def _threads(scheduler: str, progress: Progress) -> int:
                 about = await there.identity()
                 if about["type"] != "Scheduler":
                     raise ValueError(f"it is a {about['type']}")
-                threads = sum(worker["nthreads"] for worker in about["workers"].values())
+                threads = sum(int(worker["nthreads"]) for worker in about["workers"].values())
                 if threads or time.monotonic() > end:
                     return threads
                 await asyncio.sleep(PAUSE)

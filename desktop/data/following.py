@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.growing import GrowingActivities, ahead
 from desktop.core.jit import arithmetic, inlined
@@ -64,8 +64,8 @@ class Followed:
     until_s: float = 1.0
     calls: tuple[tuple[str, int, float], ...] = ()
     names: tuple[str, ...] = ()
-    share: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    edges_s: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    share: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    edges_s: Floats = field(default_factory=lambda: np.zeros(1))
     processes: int = 0
     expected: int = 0
     ended: int = 0
@@ -139,7 +139,7 @@ class Follower:
         before = int(self._grown.known.max(initial=0))
         for one in self._files.values():
             new |= self._take(one) or self._waits_on(one, before)
-        return self._told() if new else None
+        return self._followed() if new else None
 
     def _waits_on(self, one: _Followed, until: int) -> bool:
         """A thread of OpenMP that waits says nothing; it had not stopped when the others were looked at."""
@@ -200,7 +200,7 @@ class Follower:
                 self._grown.ended[one.processor] = one.whole = new = True
         return new
 
-    def _next(self, one: _Followed, stream: RawIOBase) -> NDArray[np.int64]:
+    def _next(self, one: _Followed, stream: RawIOBase) -> Ints:
         """(n, 4) the next records as they lie in the file."""
         head = one.head
         stored, records, tail = int(head["stored"]), int(head["records"]), int(head["tail"])
@@ -216,7 +216,7 @@ class Follower:
             raw = b""  # written over meanwhile
         return np.frombuffer(raw, np.int64, len(raw) // RECORD.itemsize * 4).reshape(-1, 4)
 
-    def _add(self, one: _Followed, records: NDArray[np.int64]) -> int:
+    def _add(self, one: _Followed, records: Ints) -> int:
         """Add up records; how many of them were whole."""
         head, calls, many = one.head, one.calls, len(records)
         rooms = np.empty((3, 2 * many + 2), np.int64)
@@ -232,7 +232,7 @@ class Follower:
         self._grown.add(one.processor, begin, end, kind, known)
         return int(taken)
 
-    def _told(self) -> Followed:
+    def _followed(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
         share, edges = grown.computing(self._columns)
         calls: dict[str, tuple[int, int]] = {}
@@ -275,25 +275,28 @@ _LATEST, _OFF, _PARALLEL, _WAITS, _IDLE = range(5)
 
 
 @inlined
-def _number(records, i):
+def _number(records: Ints, i: int) -> int:
     """The call of a record."""
-    return (records[i, 1] >> 32) & 0xFFFF
+    return int(records[i, 1] >> 32) & 0xFFFF
 
 
 @inlined
-def _time(tick, ns, rate, at):
+def _time(tick: int, ns: int, rate: float, at: int) -> int:
     """As of `RecordedClock.of`."""
     return int(min(max((at - tick) * rate, -(2.0**62)), 2.0**62)) + ns
 
 
 @inlined
-def _put(rooms, n, begin, end, kind):
+def _put(rooms: Ints, n: int, begin: int, end: int, kind: int) -> int:
     rooms[0, n], rooms[1, n], rooms[2, n] = begin, end, kind
     return n + 1
 
 
 @arithmetic
-def _replay(records, open_end, tick, ns, rate, worker, switch, parallel, kind, count, spent, state, rooms):
+def _replay(
+    records: Ints, open_end: bool, tick: int, ns: int, rate: float, worker: bool, switch: int, parallel: int,
+    kind: Ints, count: Ints, spent: Ints, state: Ints, rooms: Ints,
+) -> tuple[int, int, int]:  # fmt: skip
     """Count the calls of records (n, 4), and write into `rooms` (3, 2n + 2) when the thread does not compute:
     from when to when (ns), in which activity.
 

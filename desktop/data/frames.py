@@ -63,7 +63,7 @@ def is_workbook(data: bytes) -> bool:
     return data.startswith(_EXCEL)
 
 
-def _said(line: str) -> bool:
+def _is_data(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("#")
 
 
@@ -76,7 +76,7 @@ def _separator(line: str) -> str:
 def first_cells(text: str, most: int = 1) -> list[list[str]]:
     """The cells of the first lines of a text that may be a table: its heading and a few rows, without pandas,
     so that any file can be looked at."""
-    lines = list(islice(filter(_said, text.splitlines()), most))
+    lines = list(islice(filter(_is_data, text.splitlines()), most))
     sign = _separator(lines[0]) if lines else ""
     rows = csv.reader(lines, delimiter=sign) if sign else (line.split() for line in lines)
     try:
@@ -102,7 +102,7 @@ def read_cells(text: str, source: str | Path = "") -> DataFrame:
     """
     import pandas as pd
 
-    lines = [line for line in text.split("\n") if _said(line)]
+    lines = [line for line in text.split("\n") if _is_data(line)]
     if len(lines) > ROWS + 1:
         raise TableError(f"has more than {ROWS} rows", file=source or None, hint="choose a part of it")
     sign = _separator(lines[0]) if lines else ""

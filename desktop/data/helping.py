@@ -57,7 +57,7 @@ class Help:
         return f"Bound: {self.title[0].lower()}{self.title[1:]}" if self.bound else self.title
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """What it would save, in a sentence."""
         saved, share = si(self.saved_s, 3), percent(self.share)
         most = ", at most," if self.bound else ""

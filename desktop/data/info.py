@@ -28,8 +28,8 @@ def info(store: TraceStore) -> JSON:
     mpi, mpi_of_each = _mpi_calls(store)
     tallies, clock = store.tallies, store.clock
     checks = ("checked", "violations_before", "violations_after", "repair")
-    said = ("name", "severity", "count", "where", "text")
-    return plain_values(
+    fields = ("name", "severity", "count", "where", "text")
+    facts: JSON = plain_values(
         {
             "format": store.importer.id,
             "source": {"name": store.source.name, "size": store.source.size, "sha256": store.source.sha256},
@@ -80,9 +80,10 @@ def info(store: TraceStore) -> JSON:
                 **{name: getattr(clock, name) for name in checks},
                 **{name: clock.details.get(name, 0.0) for name in ("most_before_s", "most_after_s")},
             },
-            "report": [{name: getattr(finding, name) for name in said} for finding in store.report],
+            "report": [{name: getattr(finding, name) for name in fields} for finding in store.report],
         }
     )
+    return facts
 
 
 def in_doubt(store: TraceStore) -> float | None:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import iterations as core
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.firmness import in_the_run, over_iterations
 from desktop.core.phase_stats import Firm
@@ -169,7 +168,9 @@ def firm_in(level: Level, curve: StepCurve, phases: PhaseFit) -> tuple[Firm | No
     return over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
 
 
-def firm_breaks(iterations: Iterations | None, curve: StepCurve, fit: PhaseFit) -> tuple[Firm | None, ...]:
+def firm_breakpoints(
+    iterations: Iterations | None, curve: StepCurve, fit: PhaseFit
+) -> tuple[Firm | None, ...]:
     """How firm the inner breakpoints of a run are: of those that its iterations have, over these."""
     firm: list[Firm | None] = [None] * (fit.n - 1)
     for level in () if iterations is None else iterations.levels:
@@ -252,7 +253,7 @@ class _Symbols:
         regions = before[before < self._regions]
         return self._names[regions[-1]] if regions.size else self._names[loop.symbol]
 
-    def preferred(self) -> NDArray[np.bool_]:
+    def preferred(self) -> Flags:
         return np.array([bool(_NAMES.search(name)) for name in self._names])
 
     def of(self, location: int) -> tuple[Ints, Floats]:
@@ -266,7 +267,7 @@ class _Symbols:
         order = np.argsort(time, kind="stable")
         clock = store.locations[location].clock(self._use.rules.repairs(store))
         ticks = clock.common(np.ascontiguousarray(time[order])) - self._use.start
-        return symbol[order], ticks * self._use.unit
+        return symbol[order], np.asarray(ticks * self._use.unit, np.float64)
 
     def _entered(self, location: int) -> tuple[Ints, Ints]:
         """Regions entered, without those that are entered so often that there would be too many."""

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from desktop.core.arrays import Bytes
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
@@ -30,9 +31,9 @@ REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"
 
 
 @inlined
-def byte(data: Any, at: int) -> Any:
+def byte(data: Bytes, at: int) -> int:
     """The byte at a place in (N,) bytes; `at` is not negative, which spares a comparison."""
-    return np.int64(data[np.uint64(at)])
+    return int(np.int64(data[np.uint64(at)]))
 
 
 @inlined
@@ -41,43 +42,43 @@ def blank(c: int) -> bool:
 
 
 @inlined
-def skip_blanks(buf: Any, p: int, end: int) -> int:
+def skip_blanks(buf: Bytes, p: int, end: int) -> int:
     while p < end and blank(byte(buf, p)):
         p += 1
     return p
 
 
 @inlined
-def token_end(buf: Any, p: int, end: int) -> int:
+def token_end(buf: Bytes, p: int, end: int) -> int:
     while p < end and not blank(byte(buf, p)):
         p += 1
     return p
 
 
 @inlined
-def integer(buf: Any, p: int, end: int) -> Any:
+def integer(buf: Bytes, p: int, end: int) -> tuple[int, int]:
     """Value and end of the next token from p on; end -1 if it is no integer of 18 digits, or p is -1."""
     negative = False
     if p < 0:
-        return np.int64(0), -1
+        return 0, -1
     p = skip_blanks(buf, p, end)
     if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
         negative = byte(buf, p) == 45
         p += 1
     start = p
-    value = np.int64(0)
+    value = 0
     while p < end and 48 <= byte(buf, p) <= 57:
         if p - start >= 18:
-            return np.int64(0), -1
+            return 0, -1
         value = value * 10 + (byte(buf, p) - 48)
         p += 1
     if p == start or (p < end and not blank(byte(buf, p))):
-        return np.int64(0), -1
+        return 0, -1
     return (-value if negative else value), p
 
 
 @inlined
-def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
+def decimal(buf: Bytes, p: int, end: int, fortran: bool) -> tuple[int, int, int, bool]:
     """Mantissa, decimals and end of the number at p, and whether digits beyond the 18th were dropped.
 
     The number is mantissa * 10**-decimals, decimals are 0 to 40. end -1: it is no such number. fortran: the
@@ -86,8 +87,7 @@ def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
     negative = p < end and byte(buf, p) == 45
     if negative or (p < end and byte(buf, p) == 43):
         p += 1
-    value: Any = np.int64(0)
-    decimals: Any = np.int64(0)
+    value = decimals = 0
     significant = digits = 0
     point = dropped = False
     while p < end:
@@ -112,7 +112,7 @@ def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
         if down or (p < end and byte(buf, p) == 43):
             p += 1
         start = p
-        exponent: Any = np.int64(0)
+        exponent = 0
         while p < end and 48 <= byte(buf, p) <= 57:
             exponent = min(exponent * 10 + (byte(buf, p) - 48), 1000)
             p += 1
@@ -125,7 +125,7 @@ def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
     if value == 0:
         decimals = min(max(decimals, 0), 6)
     if digits == 0 or decimals < 0 or decimals > 40:
-        return np.int64(0), np.int64(0), -1, False
+        return 0, 0, -1, False
     return (-value if negative else value), decimals, p, dropped
 
 
@@ -255,7 +255,7 @@ def numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, in
 
 
 @arithmetic
-def line_feeds(data: Any) -> int:
+def line_feeds(data: Bytes) -> int:
     """How many line feeds are in (N,) bytes."""
     count = 0
     for i in range(len(data)):

@@ -109,7 +109,7 @@ class _LiveRun:
         events = int(self.store.places("events")[:, 1].sum())
         #: whether fits other than the shown one have accounts, and sentences
         self.all_accounts = len(self.store.locations) <= _PROCESSORS
-        self.all_told = self.all_accounts and events <= _EVENTS
+        self.all_explained = self.all_accounts and events <= _EVENTS
 
     def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> JSON:
         """Everything but arrays, as plain values."""
@@ -121,7 +121,7 @@ class _LiveRun:
         models = []
         for k, (key, of_model) in enumerate(fits.items()):
             part = Share(progress, k / len(fits), (k + 1) / len(fits))
-            explained = of_model if self.all_told else [fit for fit in of_model if fit is shown]
+            explained = of_model if self.all_explained else [fit for fit in of_model if fit is shown]
             known = self._known(statistics, of_model if self.all_accounts else explained, explained, part)
             rows = [self._fit(fit, doings, known) for fit in of_model]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
@@ -142,7 +142,7 @@ class _LiveRun:
             "kinds": DEGREES,
             "accounts": [list(ACCOUNTS[one.name.lower()]) for one in Account],
             "activities": ACTIVITIES,
-            "note": "" if self.all_told else _CAUSES_OF_SHOWN if self.all_accounts else _ONLY_SHOWN,
+            "note": "" if self.all_explained else _CAUSES_OF_SHOWN if self.all_accounts else _ONLY_SHOWN,
             "models": models,
             "palettes": palettes,
         }
@@ -217,7 +217,7 @@ class _LiveRun:
                     "mean": row.mean,
                     "rms": row.rms,
                     "name": printable(names[k] if k < len(names) else "", 200),
-                    "range": [float(fit.break_low[k]), float(fit.break_high[k])],
+                    "range": [float(fit.breakpoint_low[k]), float(fit.breakpoint_high[k])],
                     "accounts": [[int(one), round(part, 4)] for one, part in parts],
                     "says": sentences[k],
                 }
@@ -259,7 +259,8 @@ class _LiveRun:
 
 def _samples(fit: PhaseFit, start: float, end: float) -> list[float]:
     inside = np.linspace(start, end, _SAMPLES + 1)
-    return fit.value((inside[1:] + inside[:-1]) / 2).tolist()
+    samples: list[float] = fit.value((inside[1:] + inside[:-1]) / 2).tolist()
+    return samples
 
 
 def _html(
@@ -277,8 +278,8 @@ def _html(
     return Template((home / "live.html").read_text(encoding="utf-8")).substitute(
         title=escape(printable(facts["title"], 500)),
         subtitle=escape(f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"),
-        paragraph=_said(words.paragraph),
-        phases="".join(f"<p>{_said(text)}</p>\n" for text in phases),
+        paragraph=_page_text(words.paragraph),
+        phases="".join(f"<p>{_page_text(text)}</p>\n" for text in phases),
         command=escape(printable(command, 4000)),
         version=escape(desktop.__version__),
         script=script,
@@ -290,7 +291,7 @@ def _html(
     )
 
 
-def _said(text: str) -> str:
+def _page_text(text: str) -> str:
     return escape(printable(text, 4000).replace(" %", "\N{NO-BREAK SPACE}%"))
 
 

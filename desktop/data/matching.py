@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
 from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
@@ -344,8 +344,8 @@ _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 @arithmetic
 def tabulate(
-    name: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, location: Any, place: Any,
-    sends: Ints, receives: Ints,
+    name: int, time: Ints, kind: Bytes, peer: AnyArray, comm: AnyArray, tag: Ints, size: Ints, location: Ints,
+    place: Ints, sends: Ints, receives: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Put the ends of messages among rows into two tables, by the name of their process; how many these
     are."""
@@ -649,7 +649,9 @@ _NAMES, _FREE, _POOLED, _MET = range(4)
 
 
 @inlined
-def name_at(sender: int, receiver: int, comm: int, tag: int, slots: Any, names: Any, salt: Any) -> int:
+def name_at(
+    sender: int, receiver: int, comm: int, tag: int, slots: Ints, names: Ints, salt: np.uint64
+) -> int:
     """Where in the table a channel is, or would be."""
     mask = slots.size - 1
     h = salt
@@ -662,13 +664,14 @@ def name_at(sender: int, receiver: int, comm: int, tag: int, slots: Any, names: 
         if names[c, 0] == sender and names[c, 1] == receiver and names[c, 2] == comm and names[c, 3] == tag:
             break
         at = (at + 1) & mask
-    return at
+    return int(at)
 
 
 @arithmetic
 def meet(
-    begin: int, here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any,
-    slots: Any, names: Any, queues: Any, pool: Any, state: Any, salt: Any, out: Any, tally: Any,
+    begin: int, here: int, time: Ints, kind: Bytes, peer: AnyArray, comm: AnyArray, tag: Ints, size: Ints,
+    place: Ints, slots: Ints, names: Ints, queues: Ints, pool: Ints, state: Ints, salt: int, out: Ints,
+    tally: Ints,
 ) -> int:  # fmt: skip
     """Match ends of a location from row `begin` on with those that wait, or let them wait; where it stopped:
     the end, or where there is no room.
@@ -740,7 +743,7 @@ def meet(
 
 
 @arithmetic
-def take_over(old_names: Any, old_queues: Any, slots: Any, names: Any, queues: Any, salt: Any) -> int:
+def take_over(old_names: Ints, old_queues: Ints, slots: Ints, names: Ints, queues: Ints, salt: int) -> int:
     """Put channels into an empty table; how many these are."""
     for c in range(old_names.shape[0]):
         key = old_names[c]
@@ -750,11 +753,11 @@ def take_over(old_names: Any, old_queues: Any, slots: Any, names: Any, queues: A
         for k in range(3):
             queues[c, k] = old_queues[c, k]
         slots[at] = c + 1
-    return old_names.shape[0]
+    return len(old_names)
 
 
 @arithmetic
-def list_waiting(names: Any, queues: Any, pool: Any, ends: Any) -> int:
+def list_waiting(names: Ints, queues: Ints, pool: Ints, ends: Ints) -> int:
     """All that wait, of each channel in their order; how many."""
     n = 0
     for c in range(names.shape[0]):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.critical_path import PathLine
 from desktop.core.curve import StepCurve
@@ -22,13 +23,13 @@ from desktop.core.labels import ACTIVITIES
 from desktop.core.landmarks import Landmarks
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import Firm, PhaseRow, phase_table
-from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, fit_breaks
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, fit_breakpoints
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
-from desktop.data.iterations import find, firm_breaks
+from desktop.data.iterations import find, firm_breakpoints
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
 from desktop.data.presence import Structure, structure
@@ -68,7 +69,7 @@ class Mark:
     where: str = ""
 
     @property
-    def told(self) -> str:
+    def located_text(self) -> str:
         """Its text, after the location that it is on."""
         return f"{self.where}: {self.text}" if self.where else self.text
 
@@ -79,7 +80,7 @@ class Predicted:
     how long it lasts (s)."""
 
     curve: StepCurve
-    breaks_s: NDArray[np.float64]
+    breaks_s: Floats
     duration_s: float
     words: str
 
@@ -89,7 +90,7 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand;
-    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them, and
+    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breakpoints` takes them, and
     `suggested` if the breaks are those that were suggested; `marks`
     are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
     (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
@@ -127,9 +128,9 @@ class Drawn:
     through each point of the whole picture. `collectives` (n, 2): begin (s), top of the row."""
 
     count: int
-    lines: NDArray[np.float64]
+    lines: Floats
     density: NDArray[np.int32] | None = None
-    collectives: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    collectives: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,22 +150,22 @@ class Bars:
 
     names: tuple[str, ...]
     merged: tuple[int, ...]
-    edges: NDArray[np.int64]
+    edges: Ints
     unit: float
-    ticks: NDArray[np.int64]
+    ticks: Ints
     classes: tuple[str, ...]
     shades: tuple[int, ...] = ()
     messages: Drawn | None = None
     labels: tuple[str, ...] = ()
-    path: NDArray[np.float64] | None = None
+    path: Floats | None = None
 
     @property
-    def times(self) -> NDArray[np.float64]:
+    def times(self) -> Floats:
         """(columns + 1,) the edges in seconds."""
         return self.edges * np.float64(self.unit)
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """(rows, columns, classes) parts of the time that a row has in a column."""
         room = np.outer(self.merged, np.diff(self.edges))
         return self.ticks / room[:, :, None]
@@ -220,11 +221,7 @@ class Material:
 
 
 def gather(
-    subject: Subject,
-    progress: Progress | None = None,
-    stop: NDArray[np.uint8] | None = None,
-    *,
-    by_region: bool = False,
+    subject: Subject, progress: Progress | None = None, stop: Bytes | None = None, *, by_region: bool = False
 ) -> tuple[Material, Utilization]:
     """All that there is to draw of a run, from its store.
 
@@ -267,7 +264,7 @@ def gather(
                 f"{ends[0]:g} s to {ends[1]:g} s"
             )
         breaks = (ends[0], *subject.breaks, ends[1])
-        fit = fit_breaks(curve, breaks, subject.model, degrees=subject.degrees, basis=subject.basis)
+        fit = fit_breakpoints(curve, breaks, subject.model, degrees=subject.degrees, basis=subject.basis)
         if subject.suggested:
             fit = replace(fit, note=AS_SUGGESTED)
     else:
@@ -311,7 +308,7 @@ def gather(
     if subject.limit is not None:
         tracks = [track.window(*subject.limit) for track in tracks]
     loops = find(store, use, progress, curve, explained=False) if fit.n > 1 else None
-    firm = firm_breaks(loops, curve, fit)
+    firm = firm_breakpoints(loops, curve, fit)
     if len(subject.firm) == fit.n - 1:
         firm = subject.firm
     return replace(gathered, tracks=tuple(tracks), firm=firm), use
@@ -413,7 +410,7 @@ def bars(
     )
 
 
-def _middles(store: TraceStore, groups: list[list[int]]) -> NDArray[np.float64]:
+def _middles(store: TraceStore, groups: list[list[int]]) -> Floats:
     """(locations,) the middle of the row in which each is drawn; NaN of those in none."""
     row = np.full(len(store.locations), np.nan)
     for k, group in enumerate(groups):
@@ -422,7 +419,7 @@ def _middles(store: TraceStore, groups: list[list[int]]) -> NDArray[np.float64]:
 
 
 def _messages(
-    timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: NDArray[np.float64]
+    timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: Floats
 ) -> Drawn | None:
     """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
@@ -442,9 +439,7 @@ def _messages(
     return Drawn(len(ends), ends[:0], density, collectives)
 
 
-def _columns(
-    curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int
-) -> NDArray[np.int64]:
+def _columns(curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int) -> Ints:
     """Ends of about so many columns, in ticks; rounded as statistics round the ends of ranges."""
     ends = np.rint(curve.edges[[0, -1]])
     a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
@@ -456,8 +451,8 @@ def _columns(
 
 
 def _regions(
-    store: TraceStore, weights: NDArray[np.float64], names: Mapping[str, str]
-) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.uint8]]:
+    store: TraceStore, weights: Floats, names: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[int, ...], Bytes]:
     """The regions that take most time, the others together, and none: their names, their colours, and the
     class (regions + 1,) of each region, none first."""
     known = [region.name for region in store.regions]
@@ -541,7 +536,7 @@ def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
         "error",
     )
     for k in range(fit.n):
-        spans = (fit.breaks[k], fit.breaks[k + 1], fit.break_low[k], fit.break_high[k])
+        spans = (fit.breaks[k], fit.breaks[k + 1], fit.breakpoint_low[k], fit.breakpoint_high[k])
         powers = fit.powers[k, : len(terms)].tolist()
         yield (
             *(k + 1, *map(float, spans), int(fit.degree[k])),

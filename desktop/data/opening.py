@@ -46,7 +46,7 @@ from desktop.data.store import (
     is_store,
     open_store,
 )
-from desktop.data.utilization import Kept
+from desktop.data.utilization import UtilizationWriter
 from desktop.errors import DesktopError, StoreError, TraceFormatError, explained, reason
 from desktop.progress import Cancelled, Progress, Share
 from desktop.remote import RemotePath
@@ -495,16 +495,18 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
             )
 
 
-def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> Kept:
+def _curve(
+    writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None
+) -> UtilizationWriter:
     partial = curves(parts, farm, writer, Share(progress, 0.0, 2 / 3)) if farm and parts else []
     steps = None if parts else steps_of(writer)
-    return Kept(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
+    return UtilizationWriter(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
 
 
 class _Between(Progress):
     """Progress of work between whose steps a curve is put into the store."""
 
-    def __init__(self, whole: Progress, curve: Kept) -> None:
+    def __init__(self, whole: Progress, curve: UtilizationWriter) -> None:
         super().__init__()
         self._whole, self._curve = whole, curve
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from isal import isal_zlib
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Bytes
 from desktop.core.jit import arithmetic
 from desktop.data.memory import Recent
 
@@ -125,7 +125,7 @@ def _check_sum(planes: Any, size: int) -> int:
     return (high + (size - memoryview(planes).nbytes) * low) % _BASE << 16 | low
 
 
-def _noise(planes: NDArray[np.uint8]) -> int:
+def _noise(planes: Bytes) -> int:
     """How many of the lowest planes are noise."""
     for number, plane in enumerate(planes):
         if len(isal_zlib.compress(plane, _LEVEL, wbits=_RAW)) < _NOISE * plane.size:
@@ -141,7 +141,7 @@ class Chunks(Recent[tuple[str, str, int | bytes], AnyArray]):
 
 
 @arithmetic
-def shuffle(numbers: Any, planes: Any) -> None:
+def shuffle(numbers: AnyArray, planes: Bytes) -> None:
     """The planes (used, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
     for k in range(planes.shape[0]):
         place = np.uint64(8 * k)
@@ -150,7 +150,7 @@ def shuffle(numbers: Any, planes: Any) -> None:
 
 
 @arithmetic
-def unshuffle(planes: Any, out: Any) -> None:
+def unshuffle(planes: Bytes, out: AnyArray) -> None:
     """Unsigned numbers (rows,) from the planes (used, rows) of their lowest bytes."""
     used, rows = planes.shape
     for i in range(rows):

@@ -16,9 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.clock_line import Clock
 from desktop.data import importers
 from desktop.data.digest import EventDigest
@@ -66,7 +65,7 @@ class Part:
     """
 
     path: Path
-    own: NDArray[np.int64]
+    own: Ints
     locations: int
     asked: int
     dates: dict[str, int]
@@ -280,7 +279,7 @@ def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Pro
 
 def _curve_of_part(
     path: Path,
-    own: NDArray[np.int64],
+    own: Ints,
     clocks: list[Clock],
     activities: Sequence[Activity | None],
     repair: bool,

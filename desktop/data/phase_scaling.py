@@ -52,7 +52,7 @@ class Candidate:
         return self.suggestion.fit(self.curve, self.swept)
 
 
-def common_breaks(runs: Sequence[Candidate]) -> tuple[list[list[float]], str]:
+def common_breakpoints(runs: Sequence[Candidate]) -> tuple[list[list[float]], str]:
     """Breakpoints (s, ends too) of each run, as many in all; and in words how they were found. `runs`: in
     the order of p."""
     by_event = _by_events(runs)
@@ -191,7 +191,7 @@ class OpenRun:
 
 def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
     """What the phases of runs take, in the order of p. Where one has no breakpoints, those of all are as
-    `common_breaks` finds them.
+    `common_breakpoints` finds them.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> t
     for run, known in zip(runs, structures, strict=True):
         events = None if known is None else known.known(run.curve)
         candidates.append(Candidate(run.curve, events, *search(run.curve, "mixed", known=events)))
-    return common_breaks(candidates)
+    return common_breakpoints(candidates)
 
 
 def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:

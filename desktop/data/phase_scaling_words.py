@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Flags, Floats
 from desktop.core.factor_intervals import FARTHEST
 from desktop.core.phase_model import EFFICIENCIES, Band, PhaseModel, Turn, band
 from desktop.core.plain import JSON
@@ -61,7 +60,7 @@ def turn_words(turn: Turn) -> str:
     return f"p = {whole(turn.p)} (95 %: {whole(turn.low)} {high})"
 
 
-class _Said(NamedTuple):
+class _Statement(NamedTuple):
     """What is said of a phase or the run: stem, `value` (in which systems differ), `after`."""
 
     stem: str
@@ -98,7 +97,7 @@ class _Facts:
         )
 
     @property
-    def told(self) -> list[int]:
+    def phases(self) -> list[int]:
         """Phases that are spoken of: what becomes most of the run is what limits it, and is said first."""
         of = {*self.heads} if self.first is None else {self.first, *self.heads}
         return sorted(
@@ -121,39 +120,37 @@ def sentences(fitted: PhaseModel | SystemsModel) -> tuple[str, ...]:
     """Which phase stops scaling first and what it keeps, which one dominates from where on, and how far the
     run gets faster; of several systems before that how much faster the others are than the first, and what
     they differ in is said of each."""
-    sentences_made: list[str] = []
+    texts: list[str] = []
     if not isinstance(fitted, PhaseModel):
-        sentences_made += filter(None, (_against(fitted, s) for s in range(1, len(fitted.systems))))
+        texts += filter(None, (_against(fitted, s) for s in range(1, len(fitted.systems))))
     facts = [(name, _Facts.of(model)) for name, model in by_system(fitted)]
-    still = {name: _Said("goes on scaling as far as the runs say anything", f"({one.most})")
+    still = {name: _Statement("goes on scaling as far as the runs say anything", f"({one.most})")
              for name, one in facts if one.first is None}  # fmt: skip
     if still:
-        sentences_made.append(f"Every phase {_each(still, facts)}.")
-    for k in dict.fromkeys(k for _, one in facts for k in one.told):
+        texts.append(f"Every phase {_each(still, facts)}.")
+    for k in dict.fromkeys(k for _, one in facts for k in one.phases):
         model = facts[0][1].model
         comma = "," if model.data.phases[k] else ""
         sentence = (
             f"{capital(name_of(model, k))}{comma} {_each({n: _behaves(f, k) for n, f in facts}, facts)}"
         )
         where = {name: one.head(k) for name, one in facts if one.head(k)}
-        heads = {name: _Said(_HALF, value) for name, value in where.items()}
+        heads = {name: _Statement(_HALF, value) for name, value in where.items()}
         if len({*where.values()}) == 1 and not next(iter(where.values())).startswith("at"):
-            heads = {name: _Said(value, _HALF) for name, value in where.items()}
+            heads = {name: _Statement(value, _HALF) for name, value in where.items()}
         if heads:
             sentence += f"; {_each(heads, facts)}"
-        first = {name: _Said("It is the first to stop scaling") for name, one in facts if one.first == k}
-        sentences_made.append(f"{sentence}. {_each(first, facts)}." if first else f"{sentence}.")
-    none = {name: _Said("becomes more than half of the run", f"up to {one.most}")
+        first = {name: _Statement("It is the first to stop scaling") for name, one in facts if one.first == k}
+        texts.append(f"{sentence}. {_each(first, facts)}." if first else f"{sentence}.")
+    none = {name: _Statement("becomes more than half of the run", f"up to {one.most}")
             for name, one in facts if not one.heads}  # fmt: skip
     if none:
-        sentences_made.append(f"No phase {_each(none, facts)}.")
-    stops = {name: _Said("scales no more", one.where(one.stop, "at every p that was run"))
+        texts.append(f"No phase {_each(none, facts)}.")
+    stops = {name: _Statement("scales no more", one.where(one.stop, "at every p that was run"))
              for name, one in facts if one.stop is not None}  # fmt: skip
     if stops:
-        sentences_made.append(
-            f"The run itself {_each(stops, facts)}: twice the processors save less than 29 % there."
-        )
-    return tuple(sentences_made)
+        texts.append(f"The run itself {_each(stops, facts)}: twice the processors save less than 29 % there.")
+    return tuple(texts)
 
 
 def _named(names: Sequence[str]) -> str:
@@ -161,7 +158,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _each(by_system: dict[str, _Said], every: Sequence[tuple[str, _Facts]]) -> str:
+def _each(by_system: dict[str, _Statement], every: Sequence[tuple[str, _Facts]]) -> str:
     """What is said of some of all systems, once where it is the same."""
     first, *others = by_system.values()
     if all(one == first for one in others):
@@ -173,26 +170,26 @@ def _each(by_system: dict[str, _Said], every: Sequence[tuple[str, _Facts]]) -> s
     return ", ".join(f"on {name} {one}" for name, one in by_system.items())
 
 
-def _behaves(facts: _Facts, phase: int) -> _Said:
+def _behaves(facts: _Facts, phase: int) -> _Statement:
     """What more processors do to a phase."""
     model = facts.model
     grows = model.grows(phase)
     if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
-        return _Said("takes longer with more processors", facts.where(grows, "at every p"))
-    efficiency = model.kept(phase)
+        return _Statement("takes longer with more processors", facts.where(grows, "at every p"))
+    efficiency = model.lasting_part(phase)
     value, low, high = (float(x[0]) for x in (efficiency.value, efficiency.low, efficiency.high))
     if low > 0.005:
         between = "" if high - low < 0.02 else f" (95 %: {100 * low:.0f} to {min(100 * high, 100):.0f} %)"
-        return _Said("keeps", f"{100 * min(value, 1.0):.0f} %{between}", "of its time at any p")
+        return _Statement("keeps", f"{100 * min(value, 1.0):.0f} %{between}", "of its time at any p")
     turn = model.stops(phase)
     if turn is None or not np.isfinite(turn.p):
-        return _Said("goes on scaling")
-    return _Said("scales no more", facts.where(turn, "at every p"))
+        return _Statement("goes on scaling")
+    return _Statement("scales no more", facts.where(turn, "at every p"))
 
 
 def by_system(model: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
     """Models with the names of their systems, "" where all runs were on one."""
-    return (("", model),) if isinstance(model, PhaseModel) else model.told
+    return (("", model),) if isinstance(model, PhaseModel) else model.fitted
 
 
 def _against(systems: SystemsModel, other: int) -> str:
@@ -240,12 +237,12 @@ def warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tup
             if model is None
         ]
         different = fitted.different if fitted.joint else None
-    told, of = by_system(fitted), dict[str, list[str]]()
-    for name, model in told:
+    every, of = by_system(fitted), dict[str, list[str]]()
+    for name, model in every:
         count = int(np.unique(model.data.p).size) if different is None else different
         for one in _limits(model, at, count):
             of.setdefault(one, []).append(name)
-    lines += [one if len(names) == len(told) else f"On {_named(names)}: {one}" for one, names in of.items()]
+    lines += [one if len(names) == len(every) else f"On {_named(names)}: {one}" for one, names in of.items()]
     return tuple(lines)
 
 
@@ -297,7 +294,7 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
     for i, one in enumerate(at):
         own = model.data.p == one
 
-        def told(k: int, i: int = i, own: NDArray[np.bool_] = own) -> JSON:
+        def prediction(k: int, i: int = i, own: Flags = own) -> JSON:
             duration = model.data.duration.sum(axis=1) if k == 0 else model.data.duration[:, k - 1]
             return {
                 **_plain(bands[k], i, "duration_s", "low_s", "high_s"),
@@ -311,9 +308,9 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
 
         rows.append({
             "p": float(one),
-            **told(0),
+            **prediction(0),
             "phases": [
-                {"phase": k, "name": model.data.phases[k - 1], **told(k)}
+                {"phase": k, "name": model.data.phases[k - 1], **prediction(k)}
                 | {"alone": _plain(single[k - 1], i, "duration_s", "low_s", "high_s")}
                 | {"accounts": _accounts(model, k - 1, one)}
                 for k in range(1, len(bands))

@@ -281,7 +281,7 @@ def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[fl
     return Shown(factor.name, size, float(np.mean(y) - np.mean(base)), se, _own(factor))
 
 
-def told(pilot: Pilot) -> list[Mapping[str, object]]:
+def sizing_rows(pilot: Pilot) -> list[Mapping[str, object]]:
     """A row for every place; `take`: the size that it should be given."""
     sizes = pilot.sizes
     return [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks, with_standstills
 from desktop.core.phase_names import MESSAGES, PROGRAM, WAITING, Doings, doings
@@ -44,9 +44,7 @@ class _Noted:
         self._presence = Presence()
         self._location, self._last = -1, 0
 
-    def feed(
-        self, location: int, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.uint32], numbers: int
-    ) -> None:
+    def feed(self, location: int, time: Ints, kind: Bytes, what: NDArray[np.uint32], numbers: int) -> None:
         if location != self._location:
             self.close()
             self._location = location
@@ -111,17 +109,17 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     clocks = use.rules.clocks(store)
     parts: list[tuple[AnyArray, ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
     for (table, location), held in columns_of.items():
-        begin, end = (
+        since, until = (
             (clocks[location].common(held[name]) - use.start) * use.unit for name in ("begin", "end")
         )
         what = held["what"].astype(np.int64)
         # A damaged table may say anything.
-        good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (end >= begin)
+        good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (until >= since)
         good &= (held["calls"] > 0) & (held["inside"] >= 0)
         what = what if table == "presence" else -1 - what
         where = np.full(what.size, location)
         parts.append(
-            tuple(x[good] for x in (begin, end, what, where, held["calls"], held["inside"] * use.unit))
+            tuple(x[good] for x in (since, until, what, where, held["calls"], held["inside"] * use.unit))
         )
     begin, end, what, where, calls, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Structure(Stretches(begin, end, what, where, calls, inside, len(places)), tuple(store.regions))

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from desktop.core import callpaths
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, PathRoom, no_classes
 from desktop.data import memory
@@ -174,8 +174,8 @@ _AT, _MESSAGES, _NOTED, _MEETINGS, _TIME = range(5)
 
 @arithmetic
 def note_traffic(
-    at_least: int, for_each: int, sums: Any, met: Any, state: Any, used: Any, notes: Any
-) -> bool:  # fmt: skip
+    at_least: int, for_each: int, sums: Ints, met: Ints, state: Ints, used: Ints, notes: Ints
+) -> bool:
     """Note the sums (4, partners), by rising partner, and forget them, if so many messages have come, and
     `for_each` for each partner; False if there is no room. notes (7, room), of which `used` (1,) are filled.
     """
@@ -201,8 +201,8 @@ def note_traffic(
 
 @arithmetic
 def note_messages(
-    time: Any, kind: Any, peer: Any, size: Any, every: int, for_each: int, sums: Any, met: Any, state: Any,
-    used: Any, notes: Any,
+    time: Ints, kind: Bytes, peer: AnyArray, size: Ints, every: int, for_each: int, sums: Ints, met: Ints,
+    state: Ints, used: Ints, notes: Ints,
 ) -> bool:  # fmt: skip
     """Add messages, from row ``state[_AT]`` on, to sent, bytes sent, received, bytes received (4, partners)
     of partner + 1; at the end and after `every` rows `note_traffic`. False if there is no room for that.
@@ -235,7 +235,7 @@ def note_messages(
 
 
 @kernel
-def add_notes(noted: Any, place: Any, begin: int, end: int, sums: Any) -> None:
+def add_notes(noted: Ints, place: Ints, begin: int, end: int, sums: Ints) -> None:
     """Add rows `begin` to `end` of the notes (4, rows) to the sums (4, partners)."""
     for k in range(sums.shape[0]):
         for i in range(begin, end):
@@ -243,7 +243,7 @@ def add_notes(noted: Any, place: Any, begin: int, end: int, sums: Any) -> None:
 
 
 @kernel
-def all_below(values: Any, start: Ints, count: Ints, limit: Ints) -> bool:
+def all_below(values: AnyArray, start: Ints, count: Ints, limit: Ints) -> bool:
     """Whether the values of each location, `count` from `start` on, are from 0 to below its limit."""
     good = True
     for i in range(start.size):
@@ -254,7 +254,7 @@ def all_below(values: Any, start: Ints, count: Ints, limit: Ints) -> bool:
 
 
 @kernel
-def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, sums: Any) -> bool:
+def add_until(time: Ints, kind: Bytes, peer: AnyArray, size: Ints, cut: int, peers: Ints, sums: Ints) -> bool:
     """Add the messages before `cut` to the sums (4, partners); False if one is with none of `peers`."""
     for i in range(time.size):
         if time[i] >= cut:

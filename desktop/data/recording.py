@@ -191,7 +191,7 @@ def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
     """
     words = list(command)
     for start, end in reversed(_launchers(command)):
-        words[start:end] = _told(command[start], command[start + 1 : end], names)
+        words[start:end] = _handing_on(command[start], command[start + 1 : end], names)
     return words
 
 
@@ -202,7 +202,7 @@ def _launchers(command: list[str]) -> list[tuple[int, int]]:
     return list(pairwise([*places, len(words)]))
 
 
-def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
+def _handing_on(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
     """A launcher and its words, with those that hand on these variables."""
     kind = _name(launcher)
     unset = [name for name in names if not any(f"{name}=" in word for word in words)]

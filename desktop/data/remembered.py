@@ -112,7 +112,7 @@ def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> by
     return packed
 
 
-def found_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
+def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
     """The answer to `_elsewhere`, on the machine of the store. `statistics`: of the store, which keep who
     waited for whom for the next question; used by one thread at a time.
 
@@ -154,7 +154,7 @@ def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
 
 
 def path_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `path_there`; `statistics` and errors as of `found_for`."""
+    """The answer to `path_there`; `statistics` and errors as of `answer_for`."""
     use = build(store, Decoder().decode(Rules, asked), progress)
     whole = np.stack(statistics.causes(use, progress).path).astype(np.int64).tobytes()
     if len(whole) > MOST:
@@ -284,8 +284,8 @@ def _filled(stats: RangeStats, plain: JSON, at: int, content: bytes) -> RangeSta
     ticks = np.where(stats.is_processor, round(stats.duration_s / stats.unit_s), 0)
     if (accounts < 0).any() or not np.array_equal(accounts.sum(axis=1), ticks):
         raise ValueError("the accounts do not add up")
-    caused = None if plain["caused"] is None else _made(Caused, plain["caused"], arrays)
-    replayed = _made(Replayed, plain["replayed"], arrays)
+    caused = None if plain["caused"] is None else _decoded(Caused, plain["caused"], arrays)
+    replayed = _decoded(Replayed, plain["replayed"], arrays)
     if caused is not None:
         for delay in caused.delays:
             if not (
@@ -295,7 +295,7 @@ def _filled(stats: RangeStats, plain: JSON, at: int, content: bytes) -> RangeSta
     return replace(stats, accounts=accounts, replayed=replayed, caused=caused)
 
 
-def _made(kind: type[_Numbers], plain: JSON, arrays: dict[str, AnyArray]) -> _Numbers:
+def _decoded(kind: type[_Numbers], plain: JSON, arrays: dict[str, AnyArray]) -> _Numbers:
     declared, decoder = get_type_hints(kind), Decoder()
     values: JSON = {
         one.name: decoder.decode(declared[one.name], plain[one.name])

@@ -27,8 +27,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, RLock, Thread
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.plain import JSON
 from desktop.data.atomic import PartFile, naming, place_of
 from desktop.data.remote_frames import MAGIC, NoFrame, frame, hello, receive
@@ -75,7 +75,7 @@ class _Ssh(subprocess.Popen[bytes]):
 
     def __init__(self, words: list[str], read: Callable[[_Ssh], None]) -> None:
         super().__init__(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.said: deque[str] = deque(maxlen=5)  # on standard error, last
+        self.last_errors: deque[str] = deque(maxlen=5)  # on standard error, last
         self._out: SimpleQueue[bytes] = SimpleQueue()
         self.over = False  # nothing more comes from it
         self._ending = Lock()
@@ -136,7 +136,7 @@ class _Ssh(subprocess.Popen[bytes]):
         with suppress(OSError), self.stderr:
             while line := self.stderr.readline(1000):
                 if line.strip():
-                    self.said.append(line.decode("utf-8", "replace").strip())
+                    self.last_errors.append(line.decode("utf-8", "replace").strip())
 
 
 class Line:
@@ -286,7 +286,7 @@ class Line:
             raise
         if theirs is None:
             process.end(LEAVE)
-            raise self._unreachable(process.left(), process.said)
+            raise self._unreachable(process.left(), process.last_errors)
         if theirs != hello():
             process.end()
             raise self._other(theirs)
@@ -434,7 +434,7 @@ class _There:
         self._opening = RLock()
         try:
             self.first: list[tuple[int, int]] = []
-            self.told = self._open(progress)
+            self.opened = self._open(progress)
             self._options = options | {"force": False}
         except BaseException:
             self._line.release()
@@ -448,7 +448,7 @@ class _There:
         self._line.release()
 
     def _open(self, progress: Progress | None) -> JSON:
-        places: list[NDArray[np.int64]] = []
+        places: list[Ints] = []
 
         def take(_: JSON, body: bytes) -> None:
             if len(places) == _PLACES:
@@ -517,9 +517,9 @@ class _There:
                             self._reopen()
 
     def _reopen(self) -> None:
-        state = self.told["state"]
-        self.told = self._open(None)
-        if self.told["state"] != state:
+        state = self.opened["state"]
+        self.opened = self._open(None)
+        if self.opened["state"] != state:
             raise StoreError(
                 f"has changed on {self._line.host} since it was opened", file=self.path, hint="open it again"
             )
@@ -540,13 +540,13 @@ def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceSto
     try:
         family = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:12]
         stem = re.sub(r"[^\w.]", "_", path.stem)[:60]
-        place = remote_folder() / f"{stem}-{family}-{there.told['state']}.h5"
+        place = remote_folder() / f"{stem}-{family}-{there.opened['state']}.h5"
         with Blocks.opening:
             blocks = Blocks.opened(place)
             if blocks is not None:
                 there.close()
             else:
-                blocks = Blocks(place, there.told["size"], there.fetch, there.close, there.ask)
+                blocks = Blocks(place, there.opened["size"], there.fetch, there.close, there.ask)
     except BaseException:
         there.close()
         raise

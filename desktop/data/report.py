@@ -25,12 +25,12 @@ from string import Template
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
 from desktop.core import bases
 from desktop.core.accounts import Account
+from desktop.core.arrays import Bytes
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
 from desktop.core.explanation import Explanation
@@ -316,7 +316,7 @@ def compose(
     command: str = "",
     date: datetime | None = None,
     progress: Progress | None = None,
-    stop: NDArray[np.uint8] | None = None,
+    stop: Bytes | None = None,
     compare: Callable[[Sequence[Phased]], Contrast | None] | None = None,
 ) -> Report:
     """The report of one run or of several, one after the other.
@@ -368,12 +368,12 @@ def compose(
             beside += [Slide(b.finding, b) for b in islice(drawn, 1)]
         finding = beside[0].title
     date = date or today()
-    sections.append(made_by(command))
+    sections.append(provenance(command))
     parts = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
     sections = [one for one in parts if one.blocks or one.level == 1]
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
-    story = _told(beside, stories)
+    story = _interleaved(beside, stories)
     spoken = [(run.subject.title, run.notes[0]) for run in runs if run.notes[0]]
     notes = "\n\n".join(f"{called}: {text}" if several else text for called, text in spoken)
     facts = tuple(run.facts() for run in runs)
@@ -385,7 +385,7 @@ def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
     return tuple(b for b in blocks if isinstance(b, Picture) or not b.part or b.part in contents.tables)
 
 
-def _told(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide, ...]:
+def _interleaved(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide, ...]:
     """One story of several runs: how they compare, then of each run in turn what matters most, as far as
     there is room; each run's slides follow each other."""
     room = STORY - 1 - len(beside)
@@ -452,7 +452,7 @@ def _compared(
         columns = [
             ("Break", lambda row: f"{row[0]}"),
             ("Time (s)", lambda row: f"{row[1]:.9g}"),
-            ("over the runs", lambda row: "–" if row[2] is None else row[2].told),
+            ("over the runs", lambda row: "–" if row[2] is None else row[2].words),
         ]
         rows = zip(range(1, len(places) + 1), places, firm, strict=True)
         blocks.append(_table(f"Breakpoints of {reference}", columns, rows, note=REPEATED, part="breaks"))
@@ -530,7 +530,7 @@ def _run_finding(cell: Cell, reference: str) -> str:
     )
 
 
-def made_by(command: str) -> Section:
+def provenance(command: str) -> Section:
     """With what a report was made, and the command line that does it again, if there is one."""
     versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
@@ -549,9 +549,7 @@ class _Run:
     phase (None of one shorter than a tick), in `ranges` those there are with their names; `words` on why time
     is lost, `helps` on what would help most."""
 
-    def __init__(
-        self, subject: Subject, contents: Contents, progress: Progress, stop: NDArray[np.uint8] | None
-    ) -> None:
+    def __init__(self, subject: Subject, contents: Contents, progress: Progress, stop: Bytes | None) -> None:
         gathered = gather(subject, Share(progress, 0, 0.5), stop, by_region=contents.by_region)
         assert subject.store is not None  # or there were no material
         self.subject, self.contents, self.store = subject, contents, subject.store
@@ -613,7 +611,7 @@ class _Run:
         return [Section(title, tuple(blocks)) for title, blocks in parts.items()]
 
     def _why_lost(self) -> Iterator[Block]:
-        causes = tuple(text for text, _ in self.words.said)
+        causes = tuple(text for text, _ in self.words.texts)
         phases = tuple(phase.sentence for phase in self.words.phases if len(self.words.phases) > 1)
         yield from (Points(texts, "why") for texts in (causes, phases) if texts)
         if causes or phases:
@@ -645,8 +643,8 @@ class _Run:
         slides: list[tuple[str, Iterable[tuple[str, Picture | ReportTable | Points]]]] = [
             (phases, shown("curve")),
             (causes, self._lost()),
-            ("\n".join(one.told for one in self.helps[:_HELPS]),
-             ((self.helps[0].told, table) for table in self._helps())),
+            ("\n".join(one.sentence for one in self.helps[:_HELPS]),
+             ((self.helps[0].sentence, table) for table in self._helps())),
             (self._extent(), shown("timeline")),
             (" ".join(self._summary()),
              [(self._table_finding(), self._phases_short())]),
@@ -721,7 +719,7 @@ class _Run:
         if regions:
             shown = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
             rows = tuple(row[1:] for row in shown.rows)
-            yield self._regions_told(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
+            yield self._region_words(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
 
     def _limits(self) -> str:
         """Which part of the parallel efficiency costs most, and in which phase it is least."""
@@ -790,7 +788,7 @@ class _Run:
         """A region as the reader of the report calls it."""
         return self.subject.names.get(region, region)
 
-    def _regions_told(self, regions: Sequence[RegionRow]) -> str:
+    def _region_words(self, regions: Sequence[RegionRow]) -> str:
         first, *others = [(self._named(row.name), percent(row.share)) for row in regions[:2]]
         text = f"{first[0]} takes most of all processors' time, {first[1]}"
         return f"{text}{''.join(f', then {name}, {share}' for name, share in others)}."
@@ -1005,13 +1003,13 @@ class _Run:
             note, firm = "", self.material.firm
             if fit.searched:
                 columns += [
-                    ("may lie from (s)", lambda k: f"{fit.break_low[k]:.9g}"),
-                    ("to (s)", lambda k: f"{fit.break_high[k]:.9g}"),
+                    ("may lie from (s)", lambda k: f"{fit.breakpoint_low[k]:.9g}"),
+                    ("to (s)", lambda k: f"{fit.breakpoint_high[k]:.9g}"),
                 ]
                 note = "Within its range a breakpoint can move, the others moving with it, and ε stays."
             if any(firm):
                 note = f"{note} {REPEATED}".lstrip()
-                columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.told))
+                columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.words))
             yield _table("Breaks", columns, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
 

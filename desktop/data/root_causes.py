@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import WAITING, Account
-from desktop.core.arrays import Ints
+from desktop.core.arrays import Flags, Ints
 from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.root_causes import Naming
@@ -157,7 +157,7 @@ class _Waits:
     partner: Ints
     family: Ints
     region: Ints
-    followed: NDArray[np.bool_]
+    followed: Flags
     regions: int
     #: what is below each location, see `who_hangs`, and where the rows of each begin
     below: tuple[Ints, Ints, Ints]

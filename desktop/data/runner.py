@@ -659,7 +659,7 @@ def _busy_cores(
     busy = sum(getattr(after, name) - getattr(before, name) for name in names)
     ours = t1.user + t1.system - t0.user - t0.system
     # The counters move in hundredths of a second: this much is in doubt at either end.
-    return max(0.0, busy - own - ours - 2 * _TICK) / wall
+    return max(0.0, float(busy) - own - ours - 2 * _TICK) / wall
 
 
 def clock_mhz() -> float:

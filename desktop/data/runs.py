@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
 from desktop.data.frames import first_cells, headed, read_frame, write_frame
@@ -77,7 +77,7 @@ class RunTable:
     replicates: int
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     array: bool = False
-    delay: NDArray[np.float64] | None = None
+    delay: Floats | None = None
     settings: Mapping[str, Factor] = field(default_factory=dict)
     refused: str = ""
 
@@ -92,7 +92,7 @@ class RunTable:
             "covariate"
         )
 
-    def only(self, keep: NDArray[np.bool_]) -> RunTable:
+    def only(self, keep: Flags) -> RunTable:
         """These trials (N,)."""
         return replace(
             self, data=self.data.only(keep), delay=None if self.delay is None else self.delay[keep]
@@ -355,9 +355,9 @@ def read_places(path: Path, *, response: str | None = None, where: dict[str, str
 def _assembled(
     sheet: _Sheet,
     factors: Sequence[str],
-    x: NDArray[np.float64],
+    x: Floats,
     columns: tuple[list[str], list[str]],
-    delay: NDArray[np.float64] | None = None,
+    delay: Floats | None = None,
 ) -> RunTable:
     """`columns`: as `_responses` finds them; several of responses are replicates."""
     responses, others = columns
@@ -587,7 +587,7 @@ def _meant(name: str, sheet: _Sheet) -> None:
         _levels(name, sheet)
 
 
-def _halves(sheet: _Sheet) -> NDArray[np.int64] | None:
+def _halves(sheet: _Sheet) -> Ints | None:
     """Of the journal of a folded experiment the half of every row, as its description tells; else None."""
     from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal
 

@@ -17,7 +17,7 @@ import desktop
 from desktop.core.plain import JSON
 from desktop.data.coarse import coarse_for
 from desktop.data.opening import open_trace
-from desktop.data.remembered import found_for, path_for
+from desktop.data.remembered import answer_for, path_for
 from desktop.data.remote_frames import MAGIC, PIECE, NoFrame, frame, hello, receive
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
@@ -28,14 +28,14 @@ from desktop.progress import Cancelled, Progress
 #: Options of `open_trace` that may be asked for.
 OPTIONS = ("format_id", "force", "time_unit", "workers", "scheduler", "member")
 #: Requests that are answered from all rows of a store.
-_FOUND = ("coarse", "accounts", "path", "whatif")
+_ANSWERS = ("coarse", "accounts", "path", "whatif")
 #: Seconds between two words on how far an import is.
 _EVERY = 0.1
 #: Seconds in which requests have to end when nobody is there any more.
 _PATIENCE = 5.0
 
 
-class _Told(Progress):
+class _LineProgress(Progress):
     """Progress that goes over the line."""
 
     def __init__(self, tell: Callable[[JSON], None]) -> None:
@@ -84,7 +84,7 @@ class Service:
             if progress is not None:
                 progress.cancel()
         elif isinstance(number, int):
-            self._asked[number] = progress = _Told(lambda about: self._send({"id": number, **about}))
+            self._asked[number] = progress = _LineProgress(lambda about: self._send({"id": number, **about}))
             thread = Thread(target=self._answer, args=(number, request, progress), daemon=True)
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
             thread.start()
@@ -99,8 +99,8 @@ class Service:
             elif "read" in request:
                 self._read(request, progress, tell)
                 tell({"end": True})
-            elif not request.keys().isdisjoint(_FOUND):
-                content = self._found(request, progress)
+            elif not request.keys().isdisjoint(_ANSWERS):
+                content = self._computed(request, progress)
                 for at in range(0, len(content), PIECE):
                     tell({"at": at}, content[at : at + PIECE])
                 tell({"end": True})
@@ -132,7 +132,7 @@ class Service:
         self._stores.append((store, file, Lock()))
         return {"store": len(self._stores) - 1, "state": name, "size": status.st_size}
 
-    def _found(self, request: JSON, progress: Progress) -> bytes:
+    def _computed(self, request: JSON, progress: Progress) -> bytes:
         """What takes all rows of a store."""
         store, (statistics, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
         if "coarse" in request:
@@ -144,7 +144,7 @@ class Service:
         try:
             if "path" in request:
                 return path_for(store, statistics, request["path"], progress)
-            return found_for(store, statistics, request["accounts"], progress)
+            return answer_for(store, statistics, request["accounts"], progress)
         finally:
             turn.release()
 

@@ -20,7 +20,7 @@ from desktop.progress import Progress
 DEPTH = 6
 
 
-class Found(NamedTuple):
+class SourceFiles(NamedTuple):
     """`traces`: the file or folder to open of each, with its importer. `archives`: of which none knows what
     they hold. `others`: files that belong to none of them."""
 
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     others: list[Path]
 
 
-def traces_in(folder: Path, progress: Progress) -> Found:
+def traces_in(folder: Path, progress: Progress) -> SourceFiles:
     """Look for traces by the content of the files, up to `DEPTH` folders down."""
     every = [importers.importer(name) for name in importers.FORMATS]
     files = _files(folder, progress)
@@ -62,7 +62,7 @@ def traces_in(folder: Path, progress: Progress) -> Found:
             if not is_store(file):
                 others.append(file)
     traces.sort(key=lambda found: found[0])
-    return Found(traces, sorted(archives), [file for file in others if file not in taken])
+    return SourceFiles(traces, sorted(archives), [file for file in others if file not in taken])
 
 
 def _is_named(file: Path, patterns: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ def notes(
             texts[k].append(phase.sentence)
     for mark in sorted(marks, key=lambda one: one.start_s):
         when = seconds(mark.start_s) + ("" if mark.end_s is None else f" to {seconds(mark.end_s)}")
-        texts[place(mark.start_s)].append(f"{when}: {mark.told}")
+        texts[place(mark.start_s)].append(f"{when}: {mark.located_text}")
     for at, text in own:
         if at is None or (phase_at := place(at)):
             mine[0 if at is None else phase_at] = text

@@ -18,9 +18,8 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Ints, Records
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.atomic import naming
 
@@ -33,7 +32,7 @@ OVERLAP = 4
 
 
 @inlined
-def mixed(rows: Any, i: int, width: int, salt: Any) -> Any:
+def mixed(rows: Ints, i: int, width: int, salt: np.uint64) -> np.uint64:
     """A number of 64 bits, the upper ones as good as by chance, that follows from the first numbers of a row
     and `salt`."""
     h = salt
@@ -44,7 +43,7 @@ def mixed(rows: Any, i: int, width: int, salt: Any) -> Any:
 
 
 @arithmetic
-def _intern(rows: Any, slots: Any, known: Any, used: int, salt: Any, out: Any) -> Any:
+def _intern(rows: Ints, slots: Ints, known: Ints, used: int, salt: np.uint64, out: Ints) -> tuple[int, int]:
     """Dense numbers of the names with which `rows` begin, by open addressing; `slots` holds number + 1,
     `known` its name.
 
@@ -78,17 +77,17 @@ class Interner:
     """Numbers names in the order of their first appearance; a name is an int64, or the first `width` of a
     row of them."""
 
-    def __init__(self, known: NDArray[np.int64] | None = None, width: int = 1) -> None:
+    def __init__(self, known: Ints | None = None, width: int = 1) -> None:
         """known: values that have the first numbers."""
-        self._slots: NDArray[np.int64] = np.zeros(1 << 8, np.int64)
-        self._known: NDArray[np.int64] = np.zeros((1 << 7, width), np.int64)
+        self._slots: Ints = np.zeros(1 << 8, np.int64)
+        self._known: Ints = np.zeros((1 << 7, width), np.int64)
         # Nobody can write a file whose names all want the same place.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
         if known is not None:
             self(known)
 
-    def __call__(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, values: Ints) -> Ints:
         """(n,) the numbers of values (n,), or of rows (n, columns) that begin with a name."""
         rows = np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
         out = np.empty(len(rows), np.int64)
@@ -106,7 +105,7 @@ class Interner:
         return out
 
     @property
-    def values(self) -> NDArray[np.int64]:
+    def values(self) -> Ints:
         """The value of every number; may be asked in any thread while another one adds more."""
         return self._known[: self.used, 0]
 
@@ -117,14 +116,14 @@ class Numbers:
     def __init__(self, find: Callable[[int], int]) -> None:
         self._find = find
         self._dense = Interner()
-        self._known: NDArray[np.int64] = np.empty(0, np.int64)
+        self._known: Ints = np.empty(0, np.int64)
 
     @property
     def used(self) -> int:
         """How many numbers there have been."""
         return self._dense.used
 
-    def __call__(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+    def __call__(self, numbers: AnyArray) -> Ints:
         dense = self._dense(numbers.astype(np.int64))
         new = self._dense.values[len(self._known) :].tolist()
         if new:
@@ -133,7 +132,7 @@ class Numbers:
 
 
 @arithmetic
-def _by_group(words: Any, groups: Any, starts: Any, out: Any) -> None:
+def _by_group(words: AnyArray, groups: Ints, starts: Ints, out: AnyArray) -> None:
     """Rows (N, words of a row) in stable order of their group; `starts` (G,) is advanced to the ends."""
     width = words.shape[1]
     for i in range(len(groups)):
@@ -169,20 +168,20 @@ class Spill:
         self.folder = folder
         with naming(folder):
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  lives as long as the object
-        self._index: list[NDArray[np.int64]] = []
+        self._index: list[Ints] = []
         self._rows = 0
         self._groups = 0
-        self._waiting: list[tuple[AnyArray, NDArray[np.int64]]] = []
+        self._waiting: list[tuple[AnyArray, Ints]] = []
         self._waiting_rows = 0
         self._writer = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
         # Used again and again: fresh memory costs as much as filling it.
         self._out = np.empty(0, dtype)
         self._lock, self._sorting = Lock(), Lock()
-        self._sorted: NDArray[np.int64] | None = None
-        self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
+        self._sorted: Ints | None = None
+        self._bounds: Ints = np.zeros(1, np.int64)
 
-    def add(self, rows: AnyArray, groups: NDArray[np.int64], count: int) -> None:
+    def add(self, rows: AnyArray, groups: Ints, count: int) -> None:
         """Rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
         if len(rows):
             self._waiting.append((np.ascontiguousarray(rows), groups))
@@ -203,7 +202,7 @@ class Spill:
         if self._written is not None:
             self._written.result()
 
-    def _write(self, waiting: list[tuple[AnyArray, NDArray[np.int64]]], count: int) -> None:
+    def _write(self, waiting: list[tuple[AnyArray, Ints]], count: int) -> None:
         """Write what waited, group by group."""
         sizes = np.zeros(count, np.int64)
         for _, groups in waiting:
@@ -230,7 +229,7 @@ class Spill:
         self._writer.shutdown()
         self._file.close()
 
-    def _pieces(self, group: int) -> NDArray[np.int64]:
+    def _pieces(self, group: int) -> Ints:
         with self._sorting:
             if self._sorted is None:
                 self._hand_over()
@@ -289,7 +288,7 @@ def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> AnyArray:
 
 
 @arithmetic
-def rising(rows: Any) -> bool:
+def rising(rows: Records) -> bool:
     """Whether rows are in order of time."""
     sorted_so_far = True
     for i in range(1, len(rows)):

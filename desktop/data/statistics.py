@@ -22,11 +22,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import callpaths
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, Account
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import AnyArray, Flags, Floats, Ints
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
@@ -135,7 +134,7 @@ class RangeStats:
     processors: float
     present: float
     computing: float
-    is_processor: NDArray[np.bool_]
+    is_processor: Flags
     seconds: Floats
     useful_s: Floats
     exclusive_s: Floats
@@ -413,7 +412,7 @@ class _Counted:
     within: Ints
     calls: Ints
     outside: Ints
-    there: NDArray[np.bool_]
+    there: Flags
     talk: _Talk | None
     folding: bool
 
@@ -996,7 +995,7 @@ class _MergedTree:
             path.high = max(path.high, spent)
             path.locations += 1
 
-    def rows(self, store: TraceStore, classes: NDArray[Any], unit: float) -> list[CallRow]:
+    def rows(self, store: TraceStore, classes: AnyArray, unit: float) -> list[CallRow]:
         """In order of a walk. Folded rows stand below the root."""
         regions = [path.region for path in self._paths]
         names = [NO_REGION if region < 0 else store.regions[region].name for region in regions]

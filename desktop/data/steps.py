@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Bytes, Ints
 from desktop.core.open_regions import steps
 from desktop.data.atomic import naming
 
@@ -54,7 +54,7 @@ class Steps:
         self._pieces[location] = []
         self._state[:] = -1
 
-    def add(self, time: NDArray[np.int64], code: NDArray[np.uint8]) -> None:
+    def add(self, time: Ints, code: Bytes) -> None:
         """Events of the location and the codes after them."""
         if self._filled + time.size + 1 > self._time.size:
             self._flush()
@@ -87,11 +87,11 @@ class Steps:
         self._written += self._filled * (self._time.itemsize + self._code.itemsize)
         self._filled = 0
 
-    def finish(self, classes: NDArray[np.uint8]) -> None:
+    def finish(self, classes: Bytes) -> None:
         """All locations are complete; `classes`: the activities of regions by which the codes were found."""
         self._classes = classes
 
-    def hold(self, classes: NDArray[np.uint8]) -> bool:
+    def hold(self, classes: Bytes) -> bool:
         """Whether the codes are those of these activities of regions (of which some may have no events)."""
         return np.array_equal(self._classes, classes[: self._classes.size])
 
@@ -101,7 +101,7 @@ class Steps:
     def rows(self, location: int) -> int:
         return sum(count for _, count in self._pieces.get(location, ()))
 
-    def blocks(self, location: int, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+    def blocks(self, location: int, rows: int) -> Iterator[tuple[Ints, Bytes]]:
         """Ticks and codes of a location's steps, at most so many at a time.
 
         Raises
@@ -117,7 +117,7 @@ class Steps:
                 self._load(code, place + width * count + a)
                 yield time, code
 
-    def _load(self, values: NDArray[np.int64] | NDArray[np.uint8], place: int) -> None:
+    def _load(self, values: Ints | Bytes, place: int) -> None:
         assert self._file is not None
         self._file.seek(place)
         if self._file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]  # it has

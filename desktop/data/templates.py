@@ -405,9 +405,9 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
     file = min(files, key=lambda s: s.count("/"))
     values = {matched[1]: matched[2].strip() for matched in _ASSIGNED.finditer(texts[file])}
 
-    def told(text: str, depth: int = 8) -> str:
+    def expanded(text: str, depth: int = 8) -> str:
         def value(match: re.Match[str]) -> str:
-            return told(values.get(match[1], ""), depth - 1)
+            return expanded(values.get(match[1], ""), depth - 1)
 
         return re.sub(r"\$[({](\w+)[)}]", value, text) if depth else text
 
@@ -416,16 +416,16 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
     if not own:
         own = [usual]
     defaults = {"CC": "cc", "CXX": "c++"}
-    commands = {name: told(values.get(name, defaults.get(name, "gfortran"))) for name in own}
+    commands = {name: expanded(values.get(name, defaults.get(name, "gfortran"))) for name in own}
     words = [f"{k}={v}{' -cpp' if 'gfortran' in v else ''} {{flags}}" for k, v in commands.items()]
     product = "program"
     targets = {
         t: matched[2]
         for matched in _TARGET.finditer(texts[file])
-        for t in [told(matched[1]).split()[0] if told(matched[1]).split() else ""]
+        for t in [expanded(matched[1]).split()[0] if expanded(matched[1]).split() else ""]
     }
     for target, needs in targets.items():
-        first = told(needs).split()
+        first = expanded(needs).split()
         product = first[0] if target == "all" and first else target
         break
     folder = PurePosixPath(file).parent.as_posix()

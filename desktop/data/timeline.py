@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import gantt
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import columns
 from desktop.core.open_regions import BASE, CODES, OpenRegions
@@ -99,7 +99,7 @@ class _Strip:
         """The state after the last event so far."""
         return int(self._state[gantt.KEY])
 
-    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8]) -> None:
+    def add(self, time: Ints, top: NDArray[np.int32], code: Bytes) -> None:
         """States that begin at these times."""
         self._rows += time.size
         most = min(max(2 * self._rows, 256), BINS)
@@ -107,7 +107,7 @@ class _Strip:
         self._room(min(int(self._state[gantt.USED]) + time.size + 2 * most, ENTRIES))
         gantt.fill(np.ascontiguousarray(time), top, code, self._state, self._slot, *self._entries, most)
 
-    def close(self, last: int, resolve: NDArray[np.uint8]) -> tuple[int, dict[str, AnyArray]]:
+    def close(self, last: int, resolve: Bytes) -> tuple[int, dict[str, AnyArray]]:
         """Width of the finest bins (a power of two) and the cells of all levels."""
         bins, keys, ticks = self._entries
         width, n, first = (int(self._state[k]) for k in (gantt.WIDTH, gantt.USED, gantt.FIRST))
@@ -167,7 +167,7 @@ class Strips:
             since=np.concatenate([[time], since]).astype(np.int64),
         )
 
-    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8], regions: int) -> None:
+    def add(self, time: Ints, top: NDArray[np.int32], code: Bytes, regions: int) -> None:
         self._strip.know(regions)
         self._strip.add(time, top, code)
 
@@ -214,8 +214,8 @@ class Tile:
     edges: Ints
     starts: Ints
     members: Ints
-    by_region: NDArray[np.uint8] | None
-    dominant: NDArray[np.uint8]
+    by_region: Bytes | None
+    dominant: Bytes
     hidden: NDArray[np.uint16]
     pending: tuple[int, ...] = ()
 
@@ -251,8 +251,8 @@ class TimelineMessages:
 
     sender: Ints
     receiver: Ints
-    sent_s: NDArray[np.float64]
-    received_s: NDArray[np.float64]
+    sent_s: Floats
+    received_s: Floats
     bytes: Ints
     tag: Ints
 
@@ -287,7 +287,7 @@ class _Stretches:
     end: Ints
     entered: tuple[Ints, Ints] | None = None
 
-    def holding(self, regions: NDArray[np.bool_], locations: Ints) -> _Stretches:
+    def holding(self, regions: Flags, locations: Ints) -> _Stretches:
         """Those of some locations in which any of these regions may be entered."""
         may = np.isin(self.location, locations)
         if self.entered is not None:
@@ -396,7 +396,7 @@ class Timeline:
         if not (good and (ahead > 0).all() and (row < np.repeat(events, marks)).all()):
             raise self.store.damaged("the checkpoints of its timeline are not where they should be")
 
-    def _calls(self) -> dict[int, NDArray[np.int64]]:
+    def _calls(self) -> dict[int, Ints]:
         """The locations that enter each region."""
         index, (region,) = self.store.whole("calls", "region")
         owner = self._owners(index, region.size)
@@ -437,7 +437,7 @@ class Timeline:
         """When a location is first there."""
         return float(self.seconds(self._clocks[location].common(int(self._begin[location]))))
 
-    def _resolved(self, location: int) -> NDArray[np.uint8]:
+    def _resolved(self, location: int) -> Bytes:
         return resolve_of(self.store.locations[location], location in self._workers)
 
     # pictures
@@ -448,7 +448,7 @@ class Timeline:
         a_s: float,
         b_s: float,
         columns: int,
-        by_region: NDArray[np.uint8] | None = None,
+        by_region: Bytes | None = None,
     ) -> Tile:
         """Rows of merged locations from `a_s` to `b_s`, from the summary alone.
 
@@ -500,12 +500,12 @@ class Timeline:
         pending = tuple(np.unique(owner[coarse]).tolist())
         return Tile(a_s, b_s, edges, starts, members, by_region, dominant, hidden, pending)
 
-    def _lut(self, by_region: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    def _lut(self, by_region: Bytes | None) -> Bytes:
         if by_region is not None:
             return np.ascontiguousarray(by_region, np.uint8)
         return np.concatenate([[gantt.ABSENT], np.arange(CODES)]).astype(np.uint8)
 
-    def _bits(self, lut: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    def _bits(self, lut: Bytes) -> NDArray[np.uint16]:
         """The classes that each bit of a set of regions may stand for."""
         bits = np.zeros(gantt.BITS + 1, np.uint16)
         bits[-1] = 1 << int(lut[0])
@@ -518,7 +518,7 @@ class Timeline:
         """The regions that any location enters."""
         return tuple(sorted(self._entered))
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """(regions + 1,) seconds that each region, none first, is what lasts longest in its bin."""
         total = np.zeros(len(self.store.regions) + 1)
         for location in np.flatnonzero(self._levels).tolist():
@@ -570,7 +570,7 @@ class Timeline:
         self,
         groups: Sequence[Sequence[int]],
         edges: Ints,
-        by_region: NDArray[np.uint8] | None = None,
+        by_region: Bytes | None = None,
         progress: Progress | None = None,
     ) -> Ints:
         """(rows, columns, `gantt.CLASSES`) ticks that rows of merged locations spend in each class, exactly.
@@ -600,9 +600,9 @@ class Timeline:
         location: int,
         span: tuple[int, int, int],
         edges: Ints,
-        lut: NDArray[np.uint8],
+        lut: Bytes,
         by_region: bool,
-        acc: NDArray[np.float64],
+        acc: Floats,
         mask: Ints,
     ) -> None:
         line, begin, end = self._clocks[location], int(self._begin[location]), int(self._end[location])
@@ -650,8 +650,8 @@ class Timeline:
         return regions
 
     def _unfolded(
-        self, regions: OpenRegions, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        self, regions: OpenRegions, time: Ints, kind: Bytes, region: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.int32], Bytes]:
         """Innermost region and code after each of these events."""
         states = regions.states(time, kind, region)
         if states is None:
@@ -665,7 +665,7 @@ class Timeline:
 
     def _states(
         self, location: int, span: tuple[int, int, int]
-    ) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.uint8]]]:
+    ) -> Iterator[tuple[Ints, NDArray[np.int32], Bytes]]:
         mark, first, last = span
         if last <= first:
             return
@@ -753,7 +753,7 @@ class Timeline:
 
     # finding
 
-    def entering(self, region: int) -> NDArray[np.int64]:
+    def entering(self, region: int) -> Ints:
         """The locations that enter a region at all."""
         return self._entered.get(region, np.empty(0, np.int64))
 
@@ -817,7 +817,7 @@ class Timeline:
             return None
         return way * best[1], float(self.seconds(tick + way * best[0])), best[2]
 
-    def _near(self, location: int, tick: int, way: int, wanted: NDArray[np.bool_]) -> int | None:
+    def _near(self, location: int, tick: int, way: int, wanted: Flags) -> int | None:
         """The nearest tick, from one on, at which by its strip a location may enter one of the regions."""
         line, w = self._clocks[location], int(self._width[location])
         first, last = int(self._first[location]), int(self._last[location])
@@ -843,7 +843,7 @@ class Timeline:
         self,
         location: int,
         rows: tuple[int, int],
-        wanted: NDArray[np.bool_],
+        wanted: Flags,
         tick: int,
         way: int,
         but: int | None,
@@ -909,7 +909,7 @@ class Timeline:
             self._chosen = wanted, known.only(self._meets(known, wanted))
         return self._chosen[1]
 
-    def _meets(self, known: TimelineMessages, wanted: MessageFilter) -> NDArray[np.bool_]:
+    def _meets(self, known: TimelineMessages, wanted: MessageFilter) -> Flags:
         which = np.full(known.tag.size, wanted.shown)
         which &= known.bytes >= wanted.least_bytes
         if wanted.least_s > 0:

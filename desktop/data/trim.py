@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location, events_at
@@ -301,9 +301,7 @@ class _Part:
             self._cut["open at end"] += left.size
             yield events_at(clipped.last, EventKind.LEAVE, left)
 
-    def _feed(
-        self, opened: OpenRegions, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
-    ) -> None:
+    def _feed(self, opened: OpenRegions, time: Ints, kind: Bytes, region: NDArray[np.uint32]) -> None:
         if not opened.feed(time, kind, region):
             raise self._store.damaged("its events are out of order")
 

@@ -18,12 +18,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, CLASS_OF, CLASSES, Account
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.clock_kernels import common
 from desktop.core.clock_line import Clock
 from desktop.core.curve import StepCurve
@@ -46,7 +47,7 @@ SIDE_BY_SIDE = 1 << 12
 #: Whole numbers below this are exact as float64.
 EXACT = 1 << 53
 
-#: Names under which `Kept` reports what had to be repaired in the nesting of regions.
+#: Names under which `UtilizationWriter` reports what had to be repaired in the nesting of regions.
 STRAY = "leave without enter"
 UNCLOSED = "enter without leave"
 
@@ -112,23 +113,23 @@ class Utilization:
     unclosed : enters without a leave, which were closed at the location's last event.
     """
 
-    edges: NDArray[np.float64]
-    counts: NDArray[np.int32] | NDArray[np.float64]
+    edges: Floats
+    counts: NDArray[np.int32] | Floats
     unit: float
     processors: float
     defined: int
     start: int
-    totals: NDArray[np.int64]
+    totals: Ints
     rules: Rules
     stray: int = 0
     unclosed: int = 0
 
-    def count(self, *activities: Activity) -> NDArray[np.float64]:
+    def count(self, *activities: Activity) -> Floats:
         """(M,) processors in any of the activities."""
-        return self.counts[list(activities)].sum(axis=0, dtype=np.float64)
+        return np.asarray(self.counts[list(activities)].sum(axis=0, dtype=np.float64))
 
     @property
-    def seconds(self) -> NDArray[np.float64]:
+    def seconds(self) -> Floats:
         """(locations, len(Activity)) seconds of every location in each activity."""
         return self.totals * np.float64(self.unit)
 
@@ -159,7 +160,7 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
     if any(source.rows("curve", location) for location in range(len(source.locations))):
         return _of_curve(source, rules)
     if isinstance(source, TraceStore) and source.totals and rules.default_classes:
-        return _of_kept(source, rules)
+        return _from_import(source, rules)
     replay = _Replay(source, rules)
     blocks = list(replay.blocks(progress or Progress()))
     times = np.concatenate([np.zeros(0, np.int64), *(block[0] for block in blocks)])
@@ -193,7 +194,7 @@ class Outline:
     start: int
     processors: float
     defined: int
-    seconds: NDArray[np.float64]
+    seconds: Floats
     duration_s: float
     segments: int
     mean: float
@@ -246,17 +247,18 @@ def outline(store: TraceStore) -> Outline:
 
 @dataclass(frozen=True)
 class PartialCurve:
-    """The utilization of some locations, as the steps of a file; partial curves are summed by `Kept`.
+    """The utilization of some locations, as the steps of a file; partial curves are summed by
+    `UtilizationWriter`.
 
     locations : what these locations are where the curves are summed, an index into all of them.
     path : rows of `_STEP`, times in ticks since `start`.
     totals, stray, unclosed : as in `Utilization`.
     """
 
-    locations: NDArray[np.int64]
+    locations: Ints
     path: Path
     start: int
-    totals: NDArray[np.int64]
+    totals: Ints
     stray: int
     unclosed: int
 
@@ -266,13 +268,13 @@ _STEP = np.dtype([("time", "i8"), ("counts", "i4", (_CLASSES,))])
 
 
 def partial_curve(
-    source: EventSource, rules: Rules, locations: NDArray[np.int64], path: Path, progress: Progress
+    source: EventSource, rules: Rules, locations: Ints, path: Path, progress: Progress
 ) -> PartialCurve:
     """Write the utilization of a source to the file `path`."""
     return _written(_Replay(source, rules), locations, path, progress)
 
 
-def _written(replay: _Replay, locations: NDArray[np.int64], path: Path, progress: Progress) -> PartialCurve:
+def _written(replay: _Replay, locations: Ints, path: Path, progress: Progress) -> PartialCurve:
     with path.open("wb") as file:
         for times, counts in replay.blocks(progress):
             rows = np.empty(times.size, _STEP)
@@ -297,7 +299,7 @@ class _Relay(Progress):
         self.reached = (done, total)
 
 
-class Kept:
+class UtilizationWriter:
     """The utilization with the default rules on its way into a store that is being written.
 
     It is made block by block in a thread, and put into the store between other work (`some`) and at the end
@@ -357,7 +359,7 @@ class Kept:
         self._writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
         return True
 
-    def _made(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    def _made(self) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         assert self._replay is not None
         for times, counts in self._replay.blocks(self._relay):
             _sum_up(times, counts[Activity.COMPUTING], self._sums)
@@ -409,13 +411,14 @@ class Kept:
 
 
 def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
-    """Put the utilization into a store of which the clocks are known; parameters and errors as of `Kept`."""
-    with Kept(writer, progress, steps=steps) as kept:
+    """Put the utilization into a store of which the clocks are known; parameters and
+    errors as of `UtilizationWriter`."""
+    with UtilizationWriter(writer, progress, steps=steps) as kept:
         kept.tell()
 
 
 @arithmetic
-def _sum_up(times, level, state):
+def _sum_up(times: Ints, level: AnyArray, state: Ints) -> None:
     """Go on with a curve, whose `level` (n,) holds from `times` on.
 
     state (6,): its last time and level (-1: there is none), segments, integral and largest level before the
@@ -445,7 +448,7 @@ class _Replay:
         parts: Sequence[PartialCurve] = (),
         only: Sequence[int] | None = None,
         steps: Steps | None = None,
-        inside: NDArray[np.bool_] | None = None,
+        inside: Flags | None = None,
     ) -> None:
         self._source, self._rules, self._parts, self._steps = source, rules, parts, steps
         self._inside, self._repaired = inside, rules.repairs(source)
@@ -463,7 +466,7 @@ class _Replay:
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
         self.stray = self.unclosed = 0
 
-    def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    def blocks(self, progress: Progress) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
 
         Times increase over all blocks. The last count is all zero, at the end of the trace.
@@ -485,7 +488,7 @@ class _Replay:
                     parts.append(_written(part, everybody, path, share))
                 yield from self._sum(parts, Share(progress, 0.9, 1.0))
 
-    def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    def _side_by_side(self, progress: Progress) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         source, steps = self._source, self._steps
         if not self._there:
             return
@@ -501,7 +504,8 @@ class _Replay:
             rule = rule_of(classes, np.zeros(classes.size, np.uint8), "strongest")
             locations = [replace(location, base=Activity.COMPUTING, thread=0) for location in locations]
         codes = [
-            _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there
+            _Stored(source, i, rule, rows) if steps is None else _StoredCodes(steps, i, rows)
+            for i in self._there
         ]
         tracks = _Tracks(locations, codes, self._repaired, rows)
         yield from tracks.merged(self.start, progress)
@@ -512,7 +516,7 @@ class _Replay:
 
     def _sum(
         self, parts: Sequence[PartialCurve], progress: Progress
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    ) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         """Add step functions: at every time at which one of them changes, what it changes by."""
         for part in parts:
             self.totals[part.locations] += part.totals
@@ -544,8 +548,8 @@ class _Replay:
 
 
 def inside(
-    source: EventSource, rules: Rules, regions: NDArray[np.bool_], only: Sequence[int], progress: Progress
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    source: EventSource, rules: Rules, regions: Flags, only: Sequence[int], progress: Progress
+) -> tuple[Ints, Ints]:
     """How many of the locations `only` are inside of any of the `regions` (regions,), inclusive.
 
     Returns times (n,), ticks of the common clock, and the number (n,) from each on; the last one is 0.
@@ -580,7 +584,7 @@ class _Steps:
         """The last time up to which all steps are in memory; infinite at the end of the file."""
         return int(self._block["time"][-1]) + self._offset if self._block.size == self._rows else math.inf
 
-    def take(self, horizon: float) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def take(self, horizon: float) -> tuple[Ints, NDArray[np.int32]]:
         """Times (n,) up to `horizon` and by how much (n, len(Activity)) the counts change there."""
         times = self._block["time"][self._at :] + self._offset
         n = int(np.searchsorted(times, horizon, side="right")) if math.isfinite(horizon) else times.size
@@ -593,7 +597,7 @@ class _Steps:
 
 
 @inlined
-def _settle(first: Any, keys: Any, leaf: int) -> None:
+def _settle(first: Ints, keys: Ints, leaf: int) -> None:
     """Tell a tree of matches that the key of a leaf is another one: at every node above it, which leaf has
     the smaller key of the two below, and that key. The way is as long for every key, and no step of it is a
     guess of the processor."""
@@ -627,7 +631,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 @inlined
-def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, totals: Any) -> int:
+def next_change(time: Ints, code: Bytes, drift: float, resolve: Bytes, state: Ints, totals: Ints) -> int:
     """Find when a location changes class next, of its codes (n,) after events, and how long it was in each.
 
     Of several events at one time the last one counts, so what it does at the last one is not told before time
@@ -664,8 +668,8 @@ def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, to
 # Many: a kernel's arguments, one by one.
 @arithmetic
 def sum_changes(
-    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, first: Any, keys: Any,
-    known: Any, counts: Any, written: Any, out_time: Any, out_counts: Any,
+    time: Ints, code: Bytes, drift: Floats, resolve: Bytes, state: Ints, totals: Ints, first: Ints,
+    keys: Ints, known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray,
 ) -> int:  # fmt: skip
     """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,); times at which
     nothing changes are none. The counts that were `written` last, and `known`, are as before and after.
@@ -700,7 +704,7 @@ def sum_changes(
 
 
 @inlined
-def tell_counts(known: Any, counts: Any, written: Any, out_time: Any, out_counts: Any) -> bool:
+def tell_counts(known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray) -> bool:
     """Add counts to the result if they are others than before; False if there is no room."""
     changed = False
     for c in range(counts.size):
@@ -719,7 +723,8 @@ def tell_counts(known: Any, counts: Any, written: Any, out_time: Any, out_counts
 
 @arithmetic
 def list_changes(
-    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, out_time: Any, out_after: Any
+    time: Ints, code: Bytes, drift: Floats, resolve: Bytes, state: Ints, totals: Ints, out_time: Ints,
+    out_after: Bytes,
 ) -> int:  # fmt: skip
     """The changes of a single location (the only row of all arrays but the results); how many, or -1."""
     n = 0
@@ -750,7 +755,7 @@ class _Stored:
         synthetic = [i for i, region in enumerate(source.regions) if region.synthetic]
         self._synthetic = np.array(synthetic, np.int64)
 
-    def blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+    def blocks(self) -> Iterator[tuple[Ints, Bytes]]:
         """Times and codes; of a damaged file there are fewer codes."""
         for block in self._blocks:
             states = self._regions.states(*block)
@@ -765,7 +770,7 @@ class _Stored:
         )
 
 
-class _Kept:
+class _StoredCodes:
     """The codes of a location, kept when its events were replayed on import."""
 
     def __init__(self, steps: Steps, index: int, rows: int) -> None:
@@ -781,10 +786,10 @@ class _Tracks:
     def __init__(
         self,
         locations: Sequence[Location],
-        codes: Sequence[_Stored | _Kept],
+        codes: Sequence[_Stored | _StoredCodes],
         repaired: bool,
         rows: int,
-        resolves: NDArray[np.uint8] | None = None,
+        resolves: Bytes | None = None,
     ) -> None:
         self._locations, self._rows = locations, sum(here.rows for here in codes)
         self._blocks = [here.blocks() for here in codes]
@@ -801,7 +806,7 @@ class _Tracks:
         state[:, _SHIFT] = [clock.shift for clock in clocks]
         state[:, _ORIGIN] = [clock.origin for clock in clocks]
         ends = zip(clocks, locations, strict=True)
-        limits = [(clock.common(at.first), clock.common(at.last)) for clock, at in ends]
+        limits = [(clock.common(at.first or 0), clock.common(at.last or 0)) for clock, at in ends]
         state[:, _PENDING], state[:, _END] = np.array(limits).T
         state[:, _SINCE] = state[:, _NEXT] = state[:, _PENDING]
         state[:, _BEFORE] = _ABSENT
@@ -831,7 +836,7 @@ class _Tracks:
             hint="the file is damaged, import the source again",
         )
 
-    def merged(self, start: int, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    def merged(self, start: int, progress: Progress) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         """As `_Replay.blocks`, times since `start`."""
         locations = len(self._state)
         leaves = 1 << (locations - 1).bit_length()
@@ -858,7 +863,7 @@ class _Tracks:
             n = int(known[_ROWS])
             yield times[:n] - start, counts_out[:, :n]
 
-    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def listed(self) -> tuple[Ints, Bytes]:
         """Of a single location, from when on (n,) it is in which class; the last one is at its end."""
         parts = [(self._state[:, _NEXT].copy(), self._state[:, _AFTER].astype(np.uint8))]
         while not self._state[0, _ENDED]:
@@ -872,7 +877,7 @@ class _Tracks:
         return np.concatenate([times for times, _ in parts]), np.concatenate([after for _, after in parts])
 
 
-def is_worker(source: EventSource, index: int, location: Location, active: NDArray[np.uint8]) -> bool:
+def is_worker(source: EventSource, index: int, location: Location, active: Bytes) -> bool:
     """Whether a thread computes in parallel regions only: it is no master, and enters such regions.
 
     (A thread made by hand in a program that uses OpenMP elsewhere computes outside of them.)
@@ -884,18 +889,18 @@ def is_worker(source: EventSource, index: int, location: Location, active: NDArr
     return any(bool(active[block[0]].any()) for block in source.blocks("calls", index, "region"))
 
 
-def rule_of(classes: NDArray[np.uint8], active: NDArray[np.uint8], nesting: Nesting) -> Classes:
+def rule_of(classes: Bytes, active: Bytes, nesting: Nesting) -> Classes:
     """The rule by which open regions decide what a location does."""
     return Classes(classes, active, _STRENGTH, nesting == "strongest")
 
 
-def resolve_of(location: Location, worked: bool) -> NDArray[np.uint8]:
+def resolve_of(location: Location, worked: bool) -> Bytes:
     """What the codes of a location mean; `worked`: it enters regions in which worker threads compute."""
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
     return resolved(int(location.base), int(Activity.COMPUTING), int(Activity.IDLE), worker)
 
 
-def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
+def region_classes(source: EventSource, rules: Rules) -> Bytes:
     """(regions,) the `Activity` of every region."""
     return classes_of(source.regions, rules)
 
@@ -914,7 +919,7 @@ def class_rule(source: EventSource, rules: Rules) -> Classes:
     return Classes(classes, active, strength, source.nesting == "strongest")
 
 
-def class_resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
+def class_resolve(location: Location, worked: bool) -> Bytes:
     """As `resolve_of`, of classes of `desktop.core.accounts`."""
     serial = CLASS_OF[int(Activity.IDLE), Account.SERIAL]
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
@@ -923,7 +928,7 @@ def class_resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
     return activity
 
 
-def accounts_of_classes(rules: Rules) -> NDArray[np.uint8]:
+def accounts_of_classes(rules: Rules) -> Bytes:
     """(CLASS_NUMBERS,) the account of each class of `desktop.core.accounts`: computing is what counts."""
     account_of = np.full(CLASS_NUMBERS, Account.IDLE, np.uint8)
     for number, (doing, account) in CLASSES.items():
@@ -934,7 +939,7 @@ def accounts_of_classes(rules: Rules) -> NDArray[np.uint8]:
     return account_of
 
 
-def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
+def classes_of(regions: Sequence[Region], rules: Rules) -> Bytes:
     """(regions,) the `Activity` of each; nobody may add to them meanwhile."""
     activity = np.zeros(len(regions), np.uint8)
     for i, region in enumerate(regions):
@@ -944,9 +949,7 @@ def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
     return activity
 
 
-def states(
-    source: EventSource, location: int, rules: Rules | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+def states(source: EventSource, location: int, rules: Rules | None = None) -> tuple[Ints, Ints, Bytes]:
     """What a location does when: begin and end (ticks of the common clock) and activity of every interval.
 
     The intervals follow each other without gaps; neighbours differ in activity.
@@ -960,11 +963,8 @@ def states(
 
 
 def class_states(
-    source: EventSource,
-    location: int,
-    rules: Rules,
-    beside: Callable[..., None] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    source: EventSource, location: int, rules: Rules, beside: Callable[..., None] | None = None
+) -> tuple[Ints, Ints, Bytes]:
     """The same in classes of `desktop.core.accounts`. `beside` gets each block of events: time as recorded,
     kind, region, and the innermost region (-1: none) after it."""
     known = source.locations[location]
@@ -993,7 +993,7 @@ def _of_curve(source: EventSource, rules: Rules) -> Utilization:
     return Utilization(times, counts, 1.0 / source.ticks_per_second, capacity, 0, 0, totals, rules)
 
 
-def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
+def _from_import(store: TraceStore, rules: Rules) -> Utilization:
     """What the import has kept, without a pass over the events."""
     names = [a.name.lower() for a in Activity]
     store.bring("utilization", [(0, store.rows("utilization", 0))], ("time", *names))
@@ -1003,14 +1003,11 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
     if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):
         raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
-    return as_kept(store, rules, *_distinct(times, counts))
+    return with_import(store, rules, *_distinct(times, counts))
 
 
-def as_kept(
-    store: TraceStore,
-    rules: Rules,
-    edges: NDArray[np.float64],
-    counts: NDArray[np.int32] | NDArray[np.float64],
+def with_import(
+    store: TraceStore, rules: Rules, edges: Floats, counts: NDArray[np.int32] | Floats
 ) -> Utilization:
     """These counts with what the import has kept beside them."""
     findings, begins = store.report.findings, first_ticks(store)
@@ -1038,13 +1035,11 @@ def _defined(source: EventSource) -> int:
     return sum(location.kind == "cpu" for location in source.locations)
 
 
-def _totals(store: TraceStore) -> NDArray[np.int64]:
+def _totals(store: TraceStore) -> Ints:
     return np.array(store.totals, np.int64).reshape(-1, _CLASSES)
 
 
-def _distinct(
-    times: NDArray[np.int64], counts: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def _distinct(times: Ints, counts: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
     """Edges and counts from the times at which counts begin (the last: the end).
 
     Ticks are whole float64 numbers up to 2**53 (104 days of nanoseconds); beyond, neighbours may fall

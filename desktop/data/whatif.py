@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import machine, stretches
-from desktop.core.arrays import AnyArray, Floats, Ints
+from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Network, Schedule
@@ -382,7 +382,9 @@ class Rerun:
         if not times:
             return lasts
         moved = np.full((self.breaks.size, begin.size), np.nan)
-        stretches.moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved)
+        stretches.moved_breakpoints(
+            self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved
+        )
         moved[:, ~self.is_processor] = np.nan
         for k, at in enumerate(moved):
             at = at[~np.isnan(at)]
@@ -453,12 +455,12 @@ class Rerun:
         return NetworkEstimate(latency, wide, int(took.size))
 
     @cached_property
-    def _decides(self) -> NDArray[np.bool_]:
+    def _decides(self) -> Flags:
         """(locations,) whose end is an end of the run: of a process that communicates those that do."""
         ops = self._ops
         talks = ops.last > ops.first
         process = process_of(self._store)
-        deciding: NDArray[np.bool_] = self.is_processor & (talks | ~np.isin(process, process[talks]))
+        deciding: Flags = self.is_processor & (talks | ~np.isin(process, process[talks]))
         return deciding
 
     @cached_property
@@ -468,7 +470,7 @@ class Rerun:
         chosen = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
         return np.bincount(ops.key[chosen], minlength=self.causality.collectives.root.size)
 
-    def _free(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def _free(self, names: Sequence[str]) -> Flags:
         ops = self._ops
         free = np.zeros(ops.kind.size, np.bool_)
         together = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
@@ -513,10 +515,10 @@ class Rerun:
         place[sum(ends[-1:]) :] = np.arange(len(ends))
         return place
 
-    def _of_phase(self, k: int) -> NDArray[np.bool_]:
+    def _of_phase(self, k: int) -> Flags:
         if not 0 <= k < self.phases:
             raise ValueError(f"there is no phase {k + 1}, there are {self.phases}")
-        chosen: NDArray[np.bool_] = self._phase == k
+        chosen: Flags = self._phase == k
         return chosen
 
     def _ranked(self, first: int, last: int) -> Ints:
@@ -588,7 +590,7 @@ class _Operations(NamedTuple):
 
     first: Ints
     last: Ints
-    kind: NDArray[np.uint8]
+    kind: Bytes
     key: _Indices
 
 
@@ -597,7 +599,7 @@ class _Rows(NamedTuple):
 
     place: Ints
     time: Ints
-    kind: NDArray[np.uint8]
+    kind: Bytes
     key: _Indices
     call: _Indices
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.changes import NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
@@ -150,7 +150,7 @@ class Reruns:
         DesktopError : the store is damaged, or there is too little memory.
         """
         program, regions = self._program(asked, progress, turn)
-        arrays: list[NDArray[np.float64]] = []
+        arrays: list[Floats] = []
         if "changes" in asked:
             changes = Decoder().decode(Changes, asked["changes"])
             prediction = program.predict(changes, progress, bool(asked["times"]))
@@ -218,7 +218,7 @@ def would_help_most(
     return helps(program, phases, regions, progress)
 
 
-def _parted(content: bytes, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
+def _parted(content: bytes, sizes: Sequence[int]) -> list[Floats]:
     """The arrays of an answer."""
     values = np.frombuffer(content, "<f8").astype(np.float64)
     if sum(sizes) != values.size or min(sizes) < 0 or len(sizes) != 4 or not np.isfinite(values).all():

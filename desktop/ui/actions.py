@@ -36,7 +36,7 @@ MODEL_TIPS = {
 } | {space.model: space.tip for space in bases.TABLE}
 
 
-def _break_selected(shown: Snapshot) -> bool:
+def _breakpoint_selected(shown: Snapshot) -> bool:
     phase = shown.project.view.phase
     return phase is not None and phase < len(shown.rows) - 1
 
@@ -56,7 +56,7 @@ _exact = When[Snapshot](
 _coarse = When[Snapshot](lambda s: s.run is not None and s.run.coarse, "a coarse curve from another machine")
 _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
-_on_break = When(_break_selected, "a selected phase that is not the last one")
+_on_breakpoint = When(_breakpoint_selected, "a selected phase that is not the last one")
 _by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breakpoints set by hand")
 _limited = When[Snapshot](lambda shown: shown.project.limit is not None, "an analysis that is limited")
 _suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
@@ -258,7 +258,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             "Let go of a breakpoint that is held, then of the selection",
             lambda w: w.escape(), ("Esc",), _document),
     Command("add_break", "Add breakpoint at cursor", "Analyse", "A new breakpoint where the pointer is",
-            lambda w: w.add_break(), ("B",), _fitted, rule=True),
+            lambda w: w.add_breakpoint(), ("B",), _fitted, rule=True),
     Command("annotate", "Annotate…", "Edit", "A remark over the selection, at the pointer, or over the phase",
             lambda w: w.annotate(), ("I",), _document),
     Command("annotate_location", "Remark on this location…", "Edit",
@@ -266,9 +266,9 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.annotate_location(), ("Shift+I",), _document),
     Command("lock_break", "Lock breakpoint", "Analyse",
             "Keep the selected phase's end where it is, or let it go",
-            lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _on_break),
+            lambda w: w.on_selected_breakpoint(w.workbench.toggle_lock), ("L",), _on_breakpoint),
     Command("remove_break", "Remove breakpoint", "Analyse", "Join the selected phase and the next",
-            lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _on_break),
+            lambda w: w.on_selected_breakpoint(w.workbench.remove_breakpoint), ("Del",), _on_breakpoint),
     Command("refit", "Find breakpoints again", "Analyse",
             "Let the algorithm place all breakpoints that are not locked",
             lambda w: w.workbench.refit(), ("R",), _by_hand),

@@ -60,14 +60,16 @@ def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Ch
         waits = f"; {count(outside, 'break')} outside of it not applied" if outside else ""
         tip = "End it: analyse the whole run"
         tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""
-        yield Chip("limit", f"analysis limited to {_told(limit)}{waits}", tip, lambda: bench.limit_to(None))
+        yield Chip(
+            "limit", f"analysis limited to {_span_words(limit)}{waits}", tip, lambda: bench.limit_to(None)
+        )
     selection = shown.project.view.selection
     if selection is not None:
-        text = f"statistics: selection {_told(selection)}"
+        text = f"statistics: selection {_span_words(selection)}"
         yield Chip("selection", text, "End it: select nothing", lambda: bench.select(None))
 
 
-def _told(span: tuple[float, float]) -> str:
+def _span_words(span: tuple[float, float]) -> str:
     return " to ".join(instant(t, span[1] - span[0]) for t in span)
 
 

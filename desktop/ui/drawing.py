@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from PySide6.QtCore import QBuffer, QIODevice, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
@@ -32,6 +32,7 @@ from PySide6.QtGui import (
     QPolygonF,
 )
 
+from desktop.core.arrays import Bytes, Flags, Floats
 from desktop.printing import printable
 from desktop.ui.guard import saved
 
@@ -121,7 +122,7 @@ class Sheet(Protocol):
         self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
-    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+    def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
         """A colour as opaque at each point (rows, columns) of a box (x, y, w, h) as is said, 0 to 255."""
 
     def area(self, points: ArrayLike, fill: Fill) -> None:
@@ -171,9 +172,7 @@ class Sheet(Protocol):
         corners = _array(places, 2)
         self.rects(np.column_stack([corners, np.full(corners.shape, side)]), fill)
 
-    def cells(
-        self, colours: NDArray[np.uint8], shown: NDArray[np.bool_], box: tuple[float, float, float, float]
-    ) -> None:
+    def cells(self, colours: Bytes, shown: Flags, box: tuple[float, float, float, float]) -> None:
         """Fill a box (x, y, w, h) with even cells of these colours (rows, columns, 3), where they are
         `shown` (rows, columns)."""
         (x, y, width, height), (rows, columns) = box, shown.shape
@@ -232,7 +231,7 @@ def wrapped(words: str, size: float, room: float) -> list[str]:
     return lines
 
 
-def _array(values: ArrayLike, columns: int) -> NDArray[np.float64]:
+def _array(values: ArrayLike, columns: int) -> Floats:
     return np.asarray(values, np.float64).reshape(-1, columns)
 
 
@@ -241,12 +240,12 @@ def around(x: float, y: float, w: float, h: float) -> list[list[float]]:
     return [[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]]
 
 
-def _corners(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+def _corners(x: ArrayLike, y: ArrayLike) -> Floats:
     """(2k, 2) the corners of a step function."""
     return np.stack([np.repeat(np.asarray(x, np.float64), 2)[1:-1], np.repeat(y, 2)], axis=1)
 
 
-def shaded(opacity: NDArray[np.uint8], colour: str) -> QImage:
+def shaded(opacity: Bytes, colour: str) -> QImage:
     """A picture of one colour, as opaque (rows, columns) as is said."""
     known, alpha = QColor(colour), opacity.astype(np.uint32)
     pixels = alpha << 24
@@ -293,7 +292,7 @@ class SvgSheet(Sheet):
         if path:
             self._shape(path, fill)
 
-    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+    def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         shaded(opacity, colour).save(buffer, "PNG")  # type: ignore[call-overload]  # a device and a format
@@ -359,7 +358,7 @@ def _x(text: str, most: int = 200) -> str:
     return escape(printable(text, most))
 
 
-def _path(points: NDArray[np.float64]) -> str:
+def _path(points: Floats) -> str:
     return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points.tolist())
 
 
@@ -435,7 +434,7 @@ class QtSheet(Sheet):
             self._painter.setBrush(_brush(fill))
             self._painter.drawRects(placed)
 
-    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+    def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
         x, y, w, h = (v * self._scale for v in box)
         self._painter.drawImage(QRectF(x, y, w, h), shaded(opacity, colour))
 

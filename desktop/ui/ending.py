@@ -33,5 +33,5 @@ def ending(keep: Callable[[], None]) -> Iterator[None]:
     """For the time of this block call `keep` before the program ends by such a request, which it does then
     without a question, with the exit code that a shell gives to whoever ends by that signal."""
     waiting = _Ending(keep)
-    with stopping.listening(), stopping.told(waiting.asked.emit):
+    with stopping.listening(), stopping.answered_by(waiting.asked.emit):
         yield

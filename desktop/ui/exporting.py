@@ -547,19 +547,19 @@ class ReportDialog(ExportDialog):
             kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
             for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
         }
-        choices_kept = shown.project.report
+        wanted = shown.project.report
         self.title = QLineEdit(shown.document.title)
-        self.format, self.style_box = choices(REPORTS, choices_kept.kind), choices(STYLES, choices_kept.style)
-        self.ground = choices(GROUNDS, choices_kept.theme)
-        self.states = states_box(choices_kept.by_region or (by_region and choices_kept == ReportChoices()))
+        self.format, self.style_box = choices(REPORTS, wanted.kind), choices(STYLES, wanted.style)
+        self.ground = choices(GROUNDS, wanted.theme)
+        self.states = states_box(wanted.by_region or (by_region and wanted == ReportChoices()))
         self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
         self.tables = {key: QCheckBox(title) for key, title in TABLES.items()}
         for key, check in self._parts().items():
-            check.setChecked(key not in choices_kept.without)
+            check.setChecked(key not in wanted.without)
         self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
-        self.statistics.setChecked(choices_kept.statistics)
+        self.statistics.setChecked(wanted.statistics)
         self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
-        self.appendix.setChecked(choices_kept.appendix)
+        self.appendix.setChecked(wanted.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
             ("Slides &on", self.ground), ("T&emplate of slides", self.own["pptx"]),

@@ -17,10 +17,10 @@ from typing import Literal, get_args
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF, QUuid
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
 
+from desktop.core.arrays import Floats
 from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
@@ -52,7 +52,7 @@ from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
-from desktop.workbench.levels import AT_FIRST, Levels, share
+from desktop.workbench.levels import AT_FIRST, Levels, V, share
 from desktop.workbench.time_plots import AxisData, Comparing, LaneData, PlotData, SeriesData, figure_plot
 
 Style = Literal["colour", "grey", "patterns"]
@@ -136,7 +136,7 @@ def texts(figure: str, material: Material) -> dict[str, str]:
     if figure in _OVER_TIME:
         say = words()
         figure_plot(figure, material, say, _LEAST)
-        return say.said
+        return say.spoken
     common = {"title": f"{FIGURES[figure]}: {material.title}"}
     return chart_words(epsilon_content(material)) | common if figure == "epsilon" else common
 
@@ -210,14 +210,14 @@ def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
     end = pdf.index(b"endstream")  # behind what it says of itself
     dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
 
-    def said(match: re.Match[bytes]) -> bytes:
+    def stamped(match: re.Match[bytes]) -> bytes:
         if date is None:
             return b" " * len(match[0])
         known = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), match[0])
         iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
         return re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, known)
 
-    pdf = re.sub(dates, said, pdf[:end]) + pdf[end:]
+    pdf = re.sub(dates, stamped, pdf[:end]) + pdf[end:]
     known = str(UUID(hex=hashlib.md5(pdf, usedforsecurity=False).hexdigest()))
     for before, after in ((_NO_ID, known), (_NO_ID.encode().hex(), known.encode().hex())):
         pdf = pdf.replace(before.encode(), after.encode())
@@ -284,17 +284,17 @@ class Box:
     def bottom(self) -> float:
         return self.top + self.height
 
-    def x(self, value):
+    def x(self, value: V) -> V:
         return self.left + (value - self.x0) / (self.x1 - self.x0) * self.width
 
-    def y(self, value):
+    def y(self, value: V) -> V:
         return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
 
     def over(self, x: AxisData, y: AxisData) -> Box:
         """The same rectangle with these axes."""
         return replace(self, x0=x.low, x1=x.high, y0=y.low, y1=y.high, log=y.log)
 
-    def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def points(self, x: Floats, y: Floats) -> Floats:
         return np.stack([self.x(x), self.y(y)], axis=1)
 
 
@@ -512,7 +512,7 @@ def _paint_values(
     frame: _Frame, plot: PlotData, lane: LaneData, box: Box, marks: Mapping[str, _Mark]
 ) -> None:
     with frame.sheet.clipped(box.left, box.top, box.width, box.height):
-        below: NDArray[np.float64] | None = None
+        below: Floats | None = None
         for series in lane.series:
             if series.look == "stacked":
                 base = np.zeros(series.x.size - 1) if below is None else below
@@ -582,7 +582,7 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
         if not lane.zero:
             _paint_boundaries(frame, plot.boundaries, box)
         if plot.breaks is not None:
-            _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
+            _paint_breakpoints(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
         if lane.moved.size and (line := marks["predicted"].stroke) is not None:
             places = box.x(lane.moved[(lane.moved > box.x0) & (lane.moved < box.x1)])
             sheet.lines([[x, box.top, x, box.bottom] for x in places.tolist()], line)
@@ -596,8 +596,8 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
         if lane.zero:
             sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
         if lane.spread is not None:
-            a, b, level = box.x(lane.spread.a), box.x(lane.spread.b), lane.spread.level
-            lines = [np.stack([a, box.y(v), b, box.y(v)], axis=1) for v in (-level, level)]
+            left, right, level = box.x(lane.spread.a), box.x(lane.spread.b), lane.spread.level
+            lines = [np.stack([left, box.y(v), right, box.y(v)], axis=1) for v in (-level, level)]
             sheet.lines(np.concatenate(lines), marks["rms"].stroke or frame.outline())
         if plot.limit is not None:
             ends = ((box.x0, plot.limit[0]), (plot.limit[1], box.x1))
@@ -628,7 +628,7 @@ def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
                 sheet.line([start, end], stroke)
 
 
-def _paint_boundaries(frame: _Frame, times: NDArray[np.float64], box: Box) -> None:
+def _paint_boundaries(frame: _Frame, times: Floats, box: Box) -> None:
     """Boundaries of iterations, the fainter the closer they stand."""
     wide = 0.8 * MM_PER_POINT
     faint = Fill(frame.ink.fit, min(0.5, 0.25 * box.width / (wide * max(times.size, 1))))
@@ -636,7 +636,7 @@ def _paint_boundaries(frame: _Frame, times: NDArray[np.float64], box: Box) -> No
     frame.sheet.rects([[left, box.top, wide, box.height] for left in lefts], faint)
 
 
-def _paint_breaks(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:
+def _paint_breakpoints(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:
     low, high = (box.x(np.clip(v, box.x0, box.x1)) for v in (breaks.low, breaks.high))
     if ranges and mark.fill is not None and (wide := high > low).any():
         top, height = np.full(low.size, box.top), np.full(low.size, box.height)
@@ -711,7 +711,7 @@ def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> l
         ends: list[float] = []  # where the text of each row ends
         placed: list[_Note] = []
         for mark in marks:
-            text = fitted(mark.told, em, part * box.width)
+            text = fitted(mark.located_text, em, part * box.width)
             wide = text_width(text, em) + 1.2 * em
             left = max(min(float(box.x(max(mark.start_s, box.x0))), box.right - wide), box.left)
             row = next((k for k, end in enumerate(ends) if end <= left), len(ends))

@@ -121,7 +121,7 @@ class Frame(QMainWindow):
         self._places: list[Page | str] = []  # of the tabs; a kind of which there is no page yet
         self._visited: list[Page] = []  # the one seen last is last
         self._own_tasks: dict[str, Running] = {}
-        self._told: dict[str, tuple[Page | None, str, Message] | None] = {}
+        self._messages: dict[str, tuple[Page | None, str, Message] | None] = {}
         self._own_messages: dict[str, Message] = {}
         self._box: QMessageBox | None = None
         self._labels: tuple[str | None, str | None] = (None, None)
@@ -485,27 +485,27 @@ class Frame(QMainWindow):
                 if message.kind == kind and (kind == "problem" or page is self.current)
             ]
             messages += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
-            shown = self._told[kind] = messages[-1] if messages else None
+            shown = self._messages[kind] = messages[-1] if messages else None
             if shown is None:
                 bar.hide()
                 continue
             page, _, message = shown
             other = "" if page is None or page is self.current else f"{self.title_of(page)}: "
             bar.show_message(other + message.sentence, message.details, message.action)
-        notice = self._told.get("notice")
+        notice = self._messages.get("notice")
         if self.current is not None and not self._ended:
             settled = notice is not None and notice[2].settled
             self._below.make_room(self.current.centralWidget(), int(settled))
 
     def _act(self, kind: str) -> None:
-        shown = self._told.get(kind)
+        shown = self._messages.get(kind)
         if shown is not None and shown[2].act is not None:
             if shown[0] is not None:
                 self.go_to(shown[0])
             shown[2].act()
 
     def _dismiss(self, kind: str) -> None:
-        shown = self._told.get(kind)
+        shown = self._messages.get(kind)
         if shown is None:
             return
         page, key, message = shown

@@ -168,7 +168,8 @@ class Palette(Dialog):
     def chosen(self) -> PaletteEntry | None:
         """What Return would run."""
         item = self.list.currentItem()
-        return None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+        entry: PaletteEntry | None = None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+        return entry
 
     def _tell(self) -> None:
         entry = self.chosen()

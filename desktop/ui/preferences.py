@@ -266,7 +266,9 @@ class _Keys(QWidget):
                 if command.common == (name == "all"):
                     below = command.menu.partition("/")[2]
                     words = f"{below}: {command.title}" if below else command.title
-                    item = set_up(QTreeWidgetItem([words, "", _told(command.keys)]), toolTip=(0, command.tip))
+                    item = set_up(
+                        QTreeWidgetItem([words, "", _key_names(command.keys)]), toolTip=(0, command.tip)
+                    )
                     item.setData(0, Qt.ItemDataRole.UserRole, (name, command))
                     head.addChild(item)
             head.setExpanded(True)
@@ -277,7 +279,7 @@ class _Keys(QWidget):
         """Write the keys of every command."""
         for item, (window, command) in self._rows():
             keys = self._settings.keys(window, command)
-            item.setText(1, _told(keys))
+            item.setText(1, _key_names(keys))
             font = item.font(1)
             font.setBold(keys != command.keys)
             item.setFont(1, font)
@@ -310,7 +312,8 @@ class _Keys(QWidget):
 
     def _current(self) -> tuple[str, AnyCommand] | None:
         item = self.table.currentItem()
-        return None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+        row: tuple[str, AnyCommand] | None = None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+        return row
 
     def _asked(self) -> tuple[str, ...]:
         key = self.edit.keySequence().toString(_PORTABLE)
@@ -370,5 +373,5 @@ class _Keys(QWidget):
         self._changed()
 
 
-def _told(keys: Sequence[str]) -> str:
+def _key_names(keys: Sequence[str]) -> str:
     return ", ".join(QKeySequence(key).toString(_NATIVE) for key in keys)

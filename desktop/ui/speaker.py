@@ -109,14 +109,14 @@ class SpeakerView(QWidget):
         self._presentation, self._bench, self._begun = presentation, workbench, time.monotonic()
         self._panes = [_Pane(presentation, figure) for figure, _ in _FIGURES]
         self.clock = set_up(QLabel(), accessibleName="Time")
-        self.said = set_up(QLabel(), wordWrap=True, accessibleName="What the audience sees")
+        self.words = set_up(QLabel(), wordWrap=True, accessibleName="What the audience sees")
         self.notes = set_up(QPlainTextEdit(), accessibleName="Notes", objectName="speaker_notes")
         self.notes.setPlaceholderText("Notes of what you want to say; the audience does not see them.")
         self.notes.setTabChangesFocus(True)
         self.notes.installEventFilter(self)
         self.notes.textChanged.connect(self._written)
         self.suggested = button("As suggested", self._suggest, autoDefault=False)
-        for label, factor in ((self.clock, 1.8), (self.notes, 1.3), (self.said, 1.15)):
+        for label, factor in ((self.clock, 1.8), (self.notes, 1.3), (self.words, 1.15)):
             font = label.font()
             font.setPointSizeF(font.pointSizeF() * factor)
             label.setFont(font)
@@ -125,7 +125,7 @@ class SpeakerView(QWidget):
             left.addWidget(pane, part)
         hint = set_up(QLabel("Esc leaves the notes, then the presentation; S hides this view; ? lists keys"),
                       wordWrap=True)  # fmt: skip
-        fill_layout(right, self.clock, self.said, (self.notes, 1), row(self.suggested, None), hint)
+        fill_layout(right, self.clock, self.words, (self.notes, 1), row(self.suggested, None), hint)
         whole = set_up(QHBoxLayout(self), spacing=self.fontMetrics().height())
         whole.addLayout(left, 3)
         whole.addLayout(right, 2)
@@ -151,7 +151,7 @@ class SpeakerView(QWidget):
             pane.redraw()
         on = "black" if self._presentation.black else self._presentation.figure
         lines = (f"Audience: {on}", self._presentation.phase_text(), self._presentation.why_text())
-        self.said.setText("\n".join(printable(text) for text in lines if text))
+        self.words.setText("\n".join(printable(text) for text in lines if text))
         text = self._presentation.notes()[0 if self._phase is None else self._phase + 1]
         if text != self.notes.toPlainText():
             self.notes.blockSignals(True)

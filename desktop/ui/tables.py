@@ -62,6 +62,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.arrays import Flags, Ints
 from desktop.core.frames import ArrayTable
 from desktop.data.columns import (
     NO_MARKS,
@@ -113,7 +114,7 @@ def _empty_at_end() -> None:
         atexit.register(QGuiApplication.clipboard().clear)
 
 
-def _shown_frame(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> DataFrame:
+def _shown_frame(cells: Sequence[ColumnCells], rows: Ints) -> DataFrame:
     """Rows of the frame under their headings, in the units of these."""
     import pandas as pd
 
@@ -125,7 +126,7 @@ def _shown_frame(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> DataF
     return pd.concat(columns, axis=1).set_axis([one.head for one in cells], axis=1)
 
 
-def _texts(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> Texts:
+def _texts(cells: Sequence[ColumnCells], rows: Ints) -> Texts:
     """Headings, and rows of the frame."""
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
 
@@ -151,8 +152,8 @@ class FrameModel(QAbstractItemModel):
         self.order = np.empty(0, np.int64)  # the frame's row of each row of the table
         self._sort: tuple[str, bool] | None = None
         self._filter = ""
-        self._parents: NDArray[np.int64] | None = None
-        self._below: dict[int, NDArray[np.int64]] = {}
+        self._parents: Ints | None = None
+        self._below: dict[int, Ints] = {}
         self._place = np.empty(0, np.int64)
 
     # ---- what is shown
@@ -167,7 +168,7 @@ class FrameModel(QAbstractItemModel):
         frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: RowMarks = NO_MARKS,
-        parents: NDArray[np.int64] | None = None,
+        parents: Ints | None = None,
     ) -> None:
         """Another frame, under the same columns if none are given (at first: all of the frame).
 
@@ -216,7 +217,7 @@ class FrameModel(QAbstractItemModel):
         if first < after and self.columns:
             self.dataChanged.emit(self.index(first, 0), self.index(after - 1, len(self.columns) - 1))
 
-    def _take(self, order: NDArray[np.int64]) -> None:
+    def _take(self, order: Ints) -> None:
         self.order = order
         if self._parents is None:
             self._below, self._place = {-1: order}, np.empty(0, np.int64)
@@ -231,7 +232,7 @@ class FrameModel(QAbstractItemModel):
         for rows in self._below.values():
             self._place[rows] = np.arange(rows.size)
 
-    def _chosen(self) -> NDArray[np.int64]:
+    def _chosen(self) -> Ints:
         size = 0 if self._shown is None else len(self._shown)
         order = np.arange(size)
         column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
@@ -240,7 +241,7 @@ class FrameModel(QAbstractItemModel):
             order = np.argsort(rank, kind="stable")  # NaN come last either way
         return order[self._fitting(size)[order]] if self._filter and size else order
 
-    def _fitting(self, size: int) -> NDArray[np.bool_]:
+    def _fitting(self, size: int) -> Flags:
         """(rows,) which rows the filter lets through, with all that are above them."""
         compared = _COMPARED.match(self._filter)
         fits = np.zeros(size, bool)
@@ -322,7 +323,7 @@ class FrameModel(QAbstractItemModel):
         key = k if self._index is None else self._index[k]
         return key.item() if isinstance(key, np.generic) else key
 
-    def keys(self, rows: Sequence[int] | NDArray[np.int64]) -> tuple[Any, ...]:
+    def keys(self, rows: Sequence[int] | Ints) -> tuple[Any, ...]:
         """The frame's index of some of its rows."""
         return tuple(self.key(k) for k in rows)
 
@@ -573,7 +574,7 @@ class _Framed(_Base):
         frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: RowMarks = NO_MARKS,
-        parents: NDArray[np.int64] | None = None,
+        parents: Ints | None = None,
         description: str = "",
     ) -> None:
         """Show another frame; rows that are selected stay so by their index, if that says what they are."""

@@ -410,11 +410,11 @@ class TracePage(Page):
     def _connect_plots(self) -> None:
         view, bench = self.curve_view, self.workbench
         view.phaseSelected.connect(bench.select_phase)
-        view.breakDragged.connect(bench.drag_break)
-        view.breakDropped.connect(bench.move_break)
-        view.breakAddRequested.connect(bench.add_break)
-        view.breakRemoveRequested.connect(bench.remove_break)
-        view.breakLockToggled.connect(bench.toggle_lock)
+        view.breakpointDragged.connect(bench.drag_breakpoint)
+        view.breakpointDropped.connect(bench.move_breakpoint)
+        view.breakpointAddRequested.connect(bench.add_breakpoint)
+        view.breakpointRemoveRequested.connect(bench.remove_breakpoint)
+        view.breakpointLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
         view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
@@ -872,11 +872,11 @@ class TracePage(Page):
         self.panel("views").note_table.select_key(index)
         self.panel("views").edit_note()
 
-    def add_break(self) -> None:
+    def add_breakpoint(self) -> None:
         if not math.isnan(self._cursor):
-            self.workbench.add_break(self._cursor)
+            self.workbench.add_breakpoint(self._cursor)
 
-    def on_selected_break(self, act: Callable[[int], None]) -> None:
+    def on_selected_breakpoint(self, act: Callable[[int], None]) -> None:
         """Act on the break at which the selected phase ends."""
         phase = self.workbench.snapshot.project.view.phase
         if phase is not None:

@@ -88,27 +88,27 @@ class _Words(QWidget):
         """`sample`: words that it has room for."""
         super().__init__()
         self._sample, self._align = sample, align | Qt.TextFlag.TextWordWrap
-        self._said: tuple[tuple[str, bool, bool], ...] = ()
+        self._lines: tuple[tuple[str, bool, bool], ...] = ()
         set_up(self, objectName=name.lower(), accessibleName=name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
 
     def say(self, text: str, bold: str = "", italic: str = "") -> None:
         """Show them: the bold one above, the italic one below."""
         lines = tuple(p for p in ((bold, True, False), (text, False, False), (italic, False, True)) if p[0])
-        if lines != self._said:
-            self._said = lines
+        if lines != self._lines:
+            self._lines = lines
             self.setAccessibleDescription(self.text())
             self.update()
 
     def text(self) -> str:
         """What is shown."""
-        return "\n".join(text for text, _, _ in self._said)
+        return "\n".join(text for text, _, _ in self._lines)
 
     @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
         rest, font = self.rect(), QFont(self.font())
         with QPainter(self) as painter:
-            for text, bold, italic in self._said:
+            for text, bold, italic in self._lines:
                 font.setBold(bold)
                 font.setItalic(italic)
                 painter.setFont(font)
@@ -349,7 +349,7 @@ def _processors(seen: Followed) -> Content:
         cells[:, :known] = share
         share = cells
 
-    def told(row: int, column: int) -> str:
+    def cell_words(row: int, column: int) -> str:
         if column >= known:
             return ""
         return (
@@ -362,7 +362,7 @@ def _processors(seen: Followed) -> Content:
         Axis("", categories=_printable(names), down=True),
         heading="Part of the time that each processor computes",
         cells=Cells(
-            share, percent, told, numbers=False, measure="Computing", limits=(0.0, 1.0),
+            share, percent, cell_words, numbers=False, measure="Computing", limits=(0.0, 1.0),
             across=(0.0, share.shape[1] * float(edges[1] - edges[0])),
         ) if known else None,
         empty=_LATER,

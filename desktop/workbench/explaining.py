@@ -161,9 +161,9 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         firm: tuple[Firm | None, ...] = ()
         if loops is not None and self.fit is not None:
-            from desktop.data.iterations import firm_breaks
+            from desktop.data.iterations import firm_breakpoints
 
-            firm = firm_breaks(loops, self.run.curve, self.fit)
+            firm = firm_breakpoints(loops, self.run.curve, self.fit)
         metrics = self.before.metrics
         if self.before.run is None or self.before.run.utilization is not use:
             from desktop.data.curves import measured

@@ -192,7 +192,7 @@ class ProjectStore:
     @property
     def modified(self) -> bool:
         """Something has changed since it was saved or opened; what is looked at does not count."""
-        return self._saved is None or _made(self.workspace) != self._saved
+        return self._saved is None or _without_views(self.workspace) != self._saved
 
     @property
     def by_hand(self) -> bool:
@@ -284,7 +284,7 @@ class ProjectStore:
         self._start(workspace)
         self.path, self._unpacked = path, unpacked
         self._stamp = None if path is None else stamp_of(path)
-        self._saved = _made(workspace) if saved else None
+        self._saved = _without_views(workspace) if saved else None
         self._changed()
         if workspace.runs:
             self.show_run(workspace.shown)
@@ -511,7 +511,7 @@ class ProjectStore:
         history.forget(self._contents, parked=True)
         held = _Contents(runs, experiments, tables, workspace.comparison.matched)
         self._contents = history.branch(held, self._turn)
-        self.path, self._unpacked, self._saved = None, None, _made(workspace)
+        self.path, self._unpacked, self._saved = None, None, _without_views(workspace)
         self._asked, self._opened = {}, []
         self._current, self._shown = None, workspace.shown if workspace.runs else None
 
@@ -538,7 +538,7 @@ class ProjectStore:
         content = _seen(self.workspace, view)
         project_file.write(target, content)
         self._bench.seal()  # or the next turn of a wheel would fold into the step that is saved
-        self.path, self._saved = target.absolute(), _made(content)
+        self.path, self._saved = target.absolute(), _without_views(content)
         self._stamp = stamp_of(target)
         self._discard_recovery()
         self._changed()
@@ -635,7 +635,7 @@ def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
     return project_file.read(path, Workspace, model.names(), closed=closed)
 
 
-def _made(workspace: Workspace) -> Workspace:
+def _without_views(workspace: Workspace) -> Workspace:
     """What counts as a change."""
     runs = tuple(replace(run, project=run.project.made) for run in workspace.runs)
     return replace(workspace, runs=runs, shown=0)

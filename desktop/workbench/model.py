@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.core import bases
+from desktop.core.arrays import Bytes
 from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
-    import numpy as np
-    from numpy.typing import NDArray
-
     from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
     from desktop.core.effect_limits import Threshold
@@ -85,13 +83,13 @@ AS_FOUND = OpenOptions()
 class PhaseSettings:
     """The wanted fit.
 
-    `n` counts phases, for the model ``"budget"`` parameters. `locked` are times (s) that have to be
-    breaks, sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for;
-    None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
-    has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
-    rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
-    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
-    the period or time constant of the models that have one, None: as searched. `also`: the model of a space
+    `n` counts phases, for the model ``"budget"`` parameters. `locked` are times (s) that have to be breaks,
+    sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for; None lets the
+    algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model has phases of
+    several, so that a phase keeps its own while others are changed; None, or -1 for one: by the rule of
+    `desktop.core.phases.fit_breakpoints`. `suggested`: the breaks are those that were suggested, not set by
+    hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`: the
+    period or time constant of the models that have one, None: as searched. `also`: the model of a space
     (`desktop.core.bases`) that the models that mix degrees may choose too.
     """
 
@@ -159,15 +157,15 @@ class PhaseSettings:
         known: Landmarks | None = None,
         *,
         like: PhaseFit | None = None,
-        stop: NDArray[np.uint8] | None = None,
+        stop: Bytes | None = None,
     ) -> PhaseFit:
         """The phases asked for; of equally good breakpoints those at structure events that are `known`, where
         these count. `like` and `stop` as of `desktop.core.phases`."""
-        from desktop.core.phases import AS_SUGGESTED, fit, fit_breaks
+        from desktop.core.phases import AS_SUGGESTED, fit, fit_breakpoints
         from desktop.core.selection import at_events
 
         if self.breaks is not None:
-            fitted = fit_breaks(
+            fitted = fit_breakpoints(
                 curve, self.breaks, self.model, degrees=self.degrees, like=like, basis=self.basis
             )
             return replace(fitted, note=AS_SUGGESTED) if self.suggested else fitted
@@ -266,7 +264,7 @@ class Annotation:
         known = 0 <= self.location < len(locations)
         return locations[self.location] if known else f"location number {self.location}"
 
-    def told(self, locations: Sequence[str]) -> str:
+    def text_at(self, locations: Sequence[str]) -> str:
         """Its text, after the name of its location if it is on one."""
         where = self.where(locations)
         return f"{where}: {self.text}" if where else self.text

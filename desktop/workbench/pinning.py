@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats, Ints
+from desktop.core.arrays import Bytes, Floats, Ints
 
 if TYPE_CHECKING:
     from desktop.data.statistics import RangeStats
@@ -127,7 +126,7 @@ def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
     return seconds_of
 
 
-def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pinned:
+def pin(path: Path, job: Progress, stop: Bytes | None = None) -> Pinned:
     """Open a trace (importing it if need be), fit the suggested number of phases, and share out regions.
     `stop`: 1 ends the fit.
 

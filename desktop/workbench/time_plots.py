@@ -78,7 +78,7 @@ _AROUND = 0.3
 
 
 class Words:
-    """Says the words of a plot or what replaces them; `said`: by their keys.
+    """Says the words of a plot or what replaces them; `spoken`: by their keys.
 
     `asked`: seconds and name of the unit of time that was asked for; `quantity`: writes a number in a unit.
     """
@@ -91,7 +91,7 @@ class Words:
     ) -> None:
         self._replaced = replaced or {}
         self.asked, self.quantity = asked, quantity
-        self.said: dict[str, str] = {}
+        self.spoken: dict[str, str] = {}
 
     def __call__(self, key: str, *values: object) -> str:
         """The words of `WORDS` with what they are about."""
@@ -99,8 +99,8 @@ class Words:
 
     def name(self, key: str, text: str) -> str:
         """A text that is not one of the program's words."""
-        self.said[key] = self._replaced.get(key, text)
-        return self.said[key]
+        self.spoken[key] = self._replaced.get(key, text)
+        return self.spoken[key]
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,7 @@ def reaches(sweep: Sweep) -> int:
     return int(sweep.n[-1])
 
 
-def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
+def with_breakpoints(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
     """The fit with the breaks of settings that were kept; see `PhaseSettings.fit`."""
     return replace(within(phases, run.curve), suggested=phases.suggested).fit(run.curve, like=like)
 

@@ -75,7 +75,7 @@ class Watcher(Bench[WatchSnapshot]):
         if command is not None:
             self._program.submit(
                 "running the program", lambda job: record(command, folder, job), self._ended, self._failed,
-                self._told,
+                self._show_task,
             )  # fmt: skip
 
     def look(self) -> None:
@@ -128,7 +128,7 @@ class Watcher(Bench[WatchSnapshot]):
         ):
             self._show(over=True)
 
-    def _told(self, task: Task) -> None:
+    def _show_task(self, task: Task) -> None:
         if task.text != self.snapshot.doing:
             self._show(doing=task.text)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from desktop.core.arrays import Bytes
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, Sweep, least_n
 from desktop.core.selection import LIMIT, Suggestion
@@ -65,14 +66,11 @@ from desktop.workbench.tracing import (
     stamp_of,
     suggested_of,
     sweep_of,
-    with_breaks,
+    with_breakpoints,
     within,
 )
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
-    import numpy as np
-    from numpy.typing import NDArray
-
     from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
@@ -519,7 +517,7 @@ class Workbench(EditBench[Snapshot, Project]):
         if self._phases.breaks is not None:
             self._edit_phases("let all breakpoints go", None, self._phases.free())
 
-    def drag_break(self, index: int, time_s: float) -> None:
+    def drag_breakpoint(self, index: int, time_s: float) -> None:
         """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
         breaks = self._moved(index, time_s)
         if breaks is not None:
@@ -529,17 +527,17 @@ class Workbench(EditBench[Snapshot, Project]):
         if self.snapshot.preview:
             self._resolve(preview=False)
 
-    def move_break(self, index: int, time_s: float) -> None:
+    def move_breakpoint(self, index: int, time_s: float) -> None:
         """Set break `index` (1..n-1) by hand; it keeps its lock."""
         breaks = self._moved(index, time_s)
         if breaks is None:
             return
-        before = self._settled_breaks()
+        before = self._settled_breakpoints()
         locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
         self._hand_edit(f"move breakpoint {index}", breaks, locked)
 
-    def add_break(self, time_s: float) -> None:
-        breaks = list(self._settled_breaks())
+    def add_breakpoint(self, time_s: float) -> None:
+        breaks = list(self._settled_breakpoints())
         if not breaks or not breaks[0] < time_s < breaks[-1]:
             return
         gap = CLOSEST * (breaks[-1] - breaks[0])
@@ -548,13 +546,13 @@ class Workbench(EditBench[Snapshot, Project]):
         insort(breaks, time_s)
         self._hand_edit(f"add breakpoint {breaks.index(time_s)}", tuple(breaks), self._phases.locked)
 
-    def remove_break(self, index: int) -> None:
-        breaks = self._settled_breaks()
+    def remove_breakpoint(self, index: int) -> None:
+        breaks = self._settled_breakpoints()
         if 0 < index < len(breaks) - 1:
             locked = tuple(t for t in self._phases.locked if t != breaks[index])
             self._hand_edit(f"remove breakpoint {index}", breaks[:index] + breaks[index + 1 :], locked)
 
-    def take_breaks(self, times_s: Sequence[float]) -> None:
+    def take_breakpoints(self, times_s: Sequence[float]) -> None:
         """Phases between these times (seconds), of which those in the run count, in place of all breaks.
 
         Raises
@@ -576,7 +574,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def toggle_lock(self, index: int) -> None:
         """Keep break `index` where it is in all further fits, or let it go."""
-        breaks = self._settled_breaks()
+        breaks = self._settled_breakpoints()
         if not 0 < index < len(breaks) - 1:
             return
         time_s, locked = breaks[index], self._phases.locked
@@ -1196,7 +1194,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
-            fit = with_breaks(run, phases)
+            fit = with_breakpoints(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
             fit = self._timed_fit(run, phases, self._fits, self.snapshot.known)
         else:
@@ -1250,11 +1248,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     @staticmethod
     def _timed_fit(
-        run: TraceRun,
-        phases: PhaseSettings,
-        fits: Fits,
-        known: Landmarks | None,
-        stop: NDArray[np.uint8] | None = None,
+        run: TraceRun, phases: PhaseSettings, fits: Fits, known: Landmarks | None, stop: Bytes | None = None
     ) -> PhaseFit:
         begun = time.perf_counter()
         fitted = phases.fit(run.curve, known, stop=stop)
@@ -1271,7 +1265,7 @@ class Workbench(EditBench[Snapshot, Project]):
         ends = settled.breaks.tolist()
         known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
         phases = replace(self._phases, locked=locked).by_hand(breaks, known)
-        fit = with_breaks(run, phases, settled)
+        fit = with_breakpoints(run, phases, settled)
         if phases.degrees is not None:
             phases = replace(phases, degrees=tuple(fit.degree.tolist()))
         return phases, fit
@@ -1305,12 +1299,12 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         return self._known(self._phases) or self.snapshot.fit
 
-    def _settled_breaks(self) -> tuple[float, ...]:
+    def _settled_breakpoints(self) -> tuple[float, ...]:
         settled = self._settled()
         return () if settled is None else tuple(settled.breaks.tolist())
 
     def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
-        breaks = self._settled_breaks()
+        breaks = self._settled_breakpoints()
         if not 0 < index < len(breaks) - 1:
             return None
         gap = min(CLOSEST * (breaks[-1] - breaks[0]), (breaks[index + 1] - breaks[index - 1]) / 4)

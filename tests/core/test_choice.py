@@ -12,7 +12,7 @@ from desktop.core import choice
 from desktop.core.choice import BINS, OBSERVATIONS, SWEEP, choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NOTHING, Landmark, Landmarks, Stretches, landmarks, with_standstills
-from desktop.core.phases import AS_SUGGESTED, Sweep, fit, fit_breaks, sweep
+from desktop.core.phases import AS_SUGGESTED, Sweep, fit, fit_breakpoints, sweep
 from desktop.core.quantity import CurveQuantity
 from desktop.core.selection import at_events, events_at, search
 from tests.benchmarks.phase_choice import Case, ours, programs, recorded, score, today
@@ -214,8 +214,8 @@ def test_of_equally_good_breaks_the_one_at_an_event_is_taken() -> None:
         curve = StepCurve(np.arange(25.0), level, 9.0)
         for n in (7, 8, 9, 10, 11):
             one = fit(curve, n, "constant")
-            i = int(np.argmax(one.break_high - one.break_low))
-            low, high = one.break_low[i], one.break_high[i]
+            i = int(np.argmax(one.breakpoint_high - one.breakpoint_low))
+            low, high = one.breakpoint_low[i], one.breakpoint_high[i]
             if high - low < 0.05:
                 continue
             place = low + 0.3 * (high - low)
@@ -224,8 +224,10 @@ def test_of_equally_good_breaks_the_one_at_an_event_is_taken() -> None:
                 continue
             moved += 1
             assert found.breaks[i] == place and found.epsilon == one.epsilon
-            assert (found.break_low == one.break_low).all() and (found.break_high == one.break_high).all()
-            assert fit_breaks(curve, found.breaks, "constant").epsilon <= one.epsilon * (1 + 1e-9)
+            assert (found.breakpoint_low == one.breakpoint_low).all() and (
+                found.breakpoint_high == one.breakpoint_high
+            ).all()
+            assert fit_breakpoints(curve, found.breaks, "constant").epsilon <= one.epsilon * (1 + 1e-9)
             assert events_at(found, known(event(place)))[i - 1][0].time_s == place
             assert at_events(curve, one, known(event(99.0))) is one
             assert at_events(curve, one, None) is one
@@ -243,7 +245,9 @@ def test_events_move_breaks_only_where_it_costs_nothing(held_back: list[Case]) -
             moved += found is not best
             assert found.epsilon == best.epsilon
             assert found.error.max() <= best.error.max() * np.sqrt(2) * (1 + 1e-9)
-            inside = (found.breaks >= best.break_low - 1e-12) & (found.breaks <= best.break_high + 1e-12)
+            inside = (found.breaks >= best.breakpoint_low - 1e-12) & (
+                found.breaks <= best.breakpoint_high + 1e-12
+            )
             assert inside.all()
     assert moved
 
@@ -306,7 +310,7 @@ def test_a_break_that_survives_over_n_costs_less() -> None:
     """Between the price of a place that one fit has and of one that half of them or more have."""
     curve = StepCurve(np.arange(101.0), np.arange(100) % 3.0, 8)
     fits = [
-        replace(fit_breaks(curve, at, "constant"), requested=k)
+        replace(fit_breakpoints(curve, at, "constant"), requested=k)
         for k, at in enumerate(
             [[0.0, 30.0, 100.0]] * 12 + [[0.0, 60.0, 100.0]] * 3 + [[0.0, 80.0, 100.0]] * 5, 2
         )
@@ -326,7 +330,7 @@ def test_what_survives_is_chosen_and_told() -> None:
     lasts, once = [0.0, 30.0, 100.0], [0.0, 70.0, 100.0]
     for first, second in ((lasts, once), (once, lasts)):
         fits = tuple(
-            replace(fit_breaks(curve, first if k < 20 else second, "constant"), requested=k)
+            replace(fit_breakpoints(curve, first if k < 20 else second, "constant"), requested=k)
             for k in range(2, 21)
         )
         swept = Sweep("constant", fits)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from desktop.core.contrast import AXES, Phased, align, areas, difference, place, table
 from desktop.core.curve import StepCurve
 from desktop.core.matching import NONE
-from desktop.core.phases import fit, fit_breaks
+from desktop.core.phases import fit, fit_breakpoints
 from tests.strategies import curves, small_curves
 
 
@@ -23,7 +23,7 @@ def held(*parts: tuple[float, float], name: str = "a", capacity: float = 8.0, st
     widths, levels = zip(*parts, strict=True)
     edges = start + np.append(0.0, np.cumsum(widths))
     curve = StepCurve(edges, levels, capacity)
-    return Phased(name, curve, fit_breaks(curve, edges.tolist(), "constant"))
+    return Phased(name, curve, fit_breakpoints(curve, edges.tolist(), "constant"))
 
 
 runs = st.builds(phased, st.just("x"), curves(min_steps=3, max_steps=25), st.integers(1, 4))

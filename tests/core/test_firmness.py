@@ -21,7 +21,7 @@ from desktop.core.firmness import (
     splits,
 )
 from desktop.core.iterations import Repeat, unfolded
-from desktop.core.phases import fit, fit_breaks
+from desktop.core.phases import fit, fit_breakpoints
 from tests.benchmarks import firmness
 
 
@@ -123,7 +123,7 @@ def test_breakpoints_of_a_run_that_all_iterations_have_get_their_intervals() -> 
     loop = Repeat(np.arange(13.0), np.ones(12, bool))
     inside = unfolded(loop, np.array([0.4])).ravel()
     breaks = np.sort(np.concatenate([loop.bounds, inside, [5.7]]))  # one that is no other iteration's
-    firm = in_the_run(curve, loop, fit_breaks(curve, breaks, "constant"))
+    firm = in_the_run(curve, loop, fit_breakpoints(curve, breaks, "constant"))
     told = {float(t): one for t, one in zip(breaks[1:-1], firm, strict=True)}
     assert all((told[t] is None) == (t in loop.bounds or t == 5.7) for t in told)
     for k, t in enumerate(inside.tolist()):
@@ -146,7 +146,7 @@ def test_iterations_of_another_length_have_their_intervals_in_proportion() -> No
     near = bounds[1:-1] + 0.004
     at = bounds[:-1] + 0.4 * lasts
     breaks = np.sort(np.concatenate([bounds, at, some, near]))
-    firm = in_the_run(curve, loop, fit_breaks(curve, breaks, "constant"))
+    firm = in_the_run(curve, loop, fit_breakpoints(curve, breaks, "constant"))
     told = {float(t): one for t, one in zip(breaks[1:-1], firm, strict=True)}
     assert all(told[float(t)] is None for t in (*some, *near)), "half of the iterations, or their own ends"
     for k, t in enumerate(at.tolist()):

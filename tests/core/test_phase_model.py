@@ -226,7 +226,7 @@ def test_no_prediction_is_below_zero_and_no_share_outside_of_0_to_1(times: list[
     model = model_phases(ScalingRuns(("",) * 4, ("a", "b", "c"), p, duration))
     phases, run = model.durations(np.array([1.0, 50.0, 200.0]))
     assert (phases >= 0).all() and (run >= 0).all() and np.isfinite(phases).all()
-    assert 0 <= model.kept(seed % 3).value[0] <= 1.0 + 1e-9
+    assert 0 <= model.lasting_part(seed % 3).value[0] <= 1.0 + 1e-9
 
 
 def test_what_is_said_beyond_ten_times_the_largest_p_bears_a_warning() -> None:

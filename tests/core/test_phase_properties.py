@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
-from desktop.core.phases import PhaseFit, fit, fit_breaks, sweep
+from desktop.core.phases import PhaseFit, fit, fit_breakpoints, sweep
 from tests.core.moments import moments
 from tests.curves import AWKWARD, cholesky, phased, wave
 from tests.oracles.worley import Exact, Histogram, algorithm_m, mixed_k
@@ -240,7 +240,7 @@ def test_the_partition_is_what_it_says(curve: StepCurve, model: str, n: int) -> 
     assert found.n == found.degree.size == found.error.size == found.breaks.size - 1 <= n
     assert found.breaks[0] == curve.start and found.breaks[-1] == curve.edges[-1]
     assert (np.diff(found.breaks) > 0).all()
-    assert (found.break_low <= found.breaks).all() and (found.breaks <= found.break_high).all()
+    assert (found.breakpoint_low <= found.breaks).all() and (found.breaks <= found.breakpoint_high).all()
     assert math.isclose(found.sse, float((found.error**2).sum()), rel_tol=1e-12, abs_tol=0.0)
     assert found.error.max() <= found.epsilon * (1 + 1e-9)
     assert found.lower <= found.epsilon * (1 + 1e-15) and found.epsilon <= found.upper * (1 + 1e-15)
@@ -281,7 +281,7 @@ def test_breaks_from_either_side_are_as_good_and_the_choice_is_better(
     """Both ends of every break's range belong to best partitions; none has less total squared error."""
     found, k, x = fit(curve, n, model), DEGREE[model], exact(curve)
     assume(found.n == n and found.epsilon > 0.0)
-    for ends in (found.break_low, found.break_high):
+    for ends in (found.breakpoint_low, found.breakpoint_high):
         errors = x.errors([x.place(t) for t in ends], [k] * n)
         assert max(errors) <= found.epsilon * (1 + 1e-6)
         assert found.sse <= sum(e * e for e in errors) * (1 + 1e-6)
@@ -430,7 +430,7 @@ def test_locked_breaks_by_every_way_to_share_the_phases(
 @given(small_curves(15), st.data(), st.integers(1, 5), st.sampled_from(PURE))
 def test_breaks_given_by_hand(curve: StepCurve, data: st.DataObject, n: int, model: str) -> None:
     breaks = np.unique(np.round(data.draw(partitions(curve, n)) * 8) / 8)
-    found, x, k = fit_breaks(curve, breaks, model), exact(curve), DEGREE[model]
+    found, x, k = fit_breakpoints(curve, breaks, model), exact(curve), DEGREE[model]
     assert np.array_equal(found.breaks, breaks)
     errors = x.errors([x.place(t) for t in breaks], [k] * found.n)
     assert found.error == pytest.approx(errors, rel=1e-9, abs=1e-12)

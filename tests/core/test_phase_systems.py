@@ -68,7 +68,7 @@ def test_phases_that_share_no_speeds_are_modelled_on_each_system_by_itself() -> 
     assert isinstance(found, SystemsModel) and not found.joint
     assert found.chance < 0.05 and found.speeds() == [] == speed_lines(found)
     assert "do not have the same ratio of speeds (that they do has a" in warnings(found)[0]
-    for (name, model), alone in zip(found.told, ((0, 1, 2, 3), (4, 5, 6, 7)), strict=True):
+    for (name, model), alone in zip(found.fitted, ((0, 1, 2, 3), (4, 5, 6, 7)), strict=True):
         by_itself = model_phases(data.only(alone)).durations(P)[1]
         assert np.array_equal(model.durations(P)[1], by_itself), name
     few = runs(P, P[:2], np.array([[2.0, 2.0], [1.0, 1.0], [0.5, 0.5]]), 0.002, rng)
@@ -92,7 +92,7 @@ def test_what_is_said_of_systems_and_what_cannot_be_modelled() -> None:
     assert heads and len({*map(tuple, heads)}) == len(heads)
     assert speed_lines(found)[0].startswith("Speeds of B over those of A (95 %): 1/p ")
     # phases add up to the run on each system
-    for _, model in found.told:
+    for _, model in found.fitted:
         phases, whole = model.durations(P, noise=False)
         assert np.allclose(np.median(phases, axis=0).sum(axis=0), np.median(whole, axis=0), rtol=1e-9)
     one = data.only((0, 1, 2, 3))

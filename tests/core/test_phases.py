@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from desktop.core.curve import StepCurve
-from desktop.core.phases import MODELS, fit, fit_breaks, sweep
+from desktop.core.phases import MODELS, fit, fit_breakpoints, sweep
 from desktop.progress import Cancelled
 
 
@@ -84,12 +84,12 @@ def test_locked_breaks_are_breaks_and_a_locked_edge_stays_one(model: str) -> Non
 def test_its_own_breaks_given_by_hand_are_the_same_fit(model: str) -> None:
     curve = noisy()
     found = fit(curve, 14, model)
-    again = fit_breaks(curve, found.breaks, model)
+    again = fit_breakpoints(curve, found.breaks, model)
     np.testing.assert_allclose(again.breaks, found.breaks, rtol=1e-14)
     if model in MODELS[:3]:
         assert again.epsilon == pytest.approx(found.epsilon, rel=1e-6)
     with pytest.raises(ValueError, match="increase from the curve's start"):
-        fit_breaks(curve, found.breaks[1:], model)
+        fit_breakpoints(curve, found.breaks[1:], model)
 
 
 def test_a_running_sweep_is_stopped() -> None:

@@ -152,7 +152,11 @@ def staying(old: PhaseFit, new: PhaseFit) -> int:
     """Inner breaks whose ranges come within 1 % of the curve, each the other's nearest; one by one."""
 
     def apart(i: int, j: int) -> tuple[float, float]:
-        gap = max(new.break_low[j] - old.break_high[i], old.break_low[i] - new.break_high[j], 0.0)
+        gap = max(
+            new.breakpoint_low[j] - old.breakpoint_high[i],
+            old.breakpoint_low[i] - new.breakpoint_high[j],
+            0.0,
+        )
         return float(gap), abs(float(new.breaks[j] - old.breaks[i]))
 
     before, after = range(1, old.n), range(1, new.n)

@@ -14,7 +14,7 @@ from desktop.core.bases import degree_of
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phase_stats import phase_table
-from desktop.core.phases import basis_of, fit, fit_breaks, sweep
+from desktop.core.phases import basis_of, fit, fit_breakpoints, sweep
 from desktop.core.pieces import pieces, residual
 from desktop.core.spaces import Basis, kernels, with_basis
 from tests.strategies import curves
@@ -94,7 +94,7 @@ def test_reach_takes_what_the_tolerance_allows_and_no_more(
         return
     j, o, moments, _ = reach(tree, 1, 0, 0.0, curve.segments, 0.0, part * whole)
     assert moments[5] == pytest.approx(part * whole, rel=1e-9)
-    beyond = fit_breaks(
+    beyond = fit_breakpoints(
         curve, [curve.start, curve.start + curve.duration], model, basis=Basis(model, tree.rate)
     )
     assert beyond.sse == pytest.approx(whole, rel=1e-9)
@@ -121,7 +121,7 @@ def test_epsilon_certifies_itself_and_no_partition_at_edges_is_better(model: str
         ends = zip(one.breaks[:-1], one.breaks[1:], strict=True)
         errors = [math.sqrt(direct(curve, basis, a, b)) for a, b in ends]
         np.testing.assert_allclose(one.error, errors, rtol=1e-7, atol=1e-7)
-        assert (one.break_low <= one.breaks).all() and (one.breaks <= one.break_high).all()
+        assert (one.breakpoint_low <= one.breaks).all() and (one.breaks <= one.breakpoint_high).all()
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_budget_takes_a_period_where_it_pays() -> None:
     assert found.degree.tolist() == [PERIODIC, 0]
     assert found.requested == 7
     assert found.epsilon < fit(curve, 7, "budget").epsilon / 10
-    by_hand = fit_breaks(curve, found.breaks, "budget", degrees=[PERIODIC, 0], basis=basis)
+    by_hand = fit_breakpoints(curve, found.breaks, "budget", degrees=[PERIODIC, 0], basis=basis)
     np.testing.assert_allclose(by_hand.error, found.error, rtol=1e-9)
 
 
@@ -241,7 +241,7 @@ def test_the_mixed_model_takes_a_period_for_its_price() -> None:
         rng = np.random.default_rng(n)
         for _ in range(5):
             inner = np.sort(rng.choice(at.size - 1, n - 1, replace=False)) + 1
-            tried = fit_breaks(curve, np.concatenate([[0], t[inner], [10]]), "mixed", basis=basis)
+            tried = fit_breakpoints(curve, np.concatenate([[0], t[inner], [10]]), "mixed", basis=basis)
             share = np.sqrt((np.array([1, 2, 3, 4, 3])[tried.degree] + 1) / 4)
             assert (tried.error / share).max() >= found.lower * (1 - 1e-9)
         before = found.epsilon

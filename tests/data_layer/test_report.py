@@ -31,7 +31,7 @@ from desktop import cli
 from desktop.core.contrast import Contrast, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.phase_stats import Firm, phase_table
-from desktop.core.phases import fit, fit_breaks
+from desktop.core.phases import fit, fit_breakpoints
 from desktop.core.spaces import Basis
 from desktop.core.units import percent, seconds
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
@@ -254,7 +254,7 @@ def test_intervals_over_other_runs_stand_in_the_report_of_one() -> None:
         breaks = cells(compose([subject], date=WHEN), "Breaks")
         other = cells(compose([replace(subject, n=4)], date=WHEN), "Breaks")
     assert breaks.heads[-1] == "over repeats" and "median" in breaks.note
-    assert [row[-1] for row in breaks.rows] == [known.told, "–"]
+    assert [row[-1] for row in breaks.rows] == [known.words, "–"]
     assert "over repeats" not in other.heads, "they are those of other breakpoints"
 
 
@@ -298,13 +298,13 @@ def test_breaks_over_the_runs_that_are_compared_have_their_numbers(monkeypatch: 
         )
         breaks = gather(subjects[0])[0].fit.breaks
     rows = cells(report, "Breakpoints of first").rows
-    assert rows == (("1", f"{breaks[1]:.9g}", known.told), ("2", f"{breaks[2]:.9g}", "–"))
+    assert rows == (("1", f"{breaks[1]:.9g}", known.words), ("2", f"{breaks[2]:.9g}", "–"))
 
 
 def test_breaks_by_hand_and_locked_ones() -> None:
     with stored(["solve"], ["a", "b"]) as store:
         by_hand, _ = gather(Subject(store, "x", model="linear", breaks=(2.0, 7.0)))
-        expected = fit_breaks(by_hand.curve, [0, 2.0, 7.0, 10.0], "linear")
+        expected = fit_breakpoints(by_hand.curve, [0, 2.0, 7.0, 10.0], "linear")
         assert by_hand.fit.breaks.tolist() == expected.breaks.tolist()
         locked, _ = gather(Subject(store, "x", model="linear", n=4, locked=(3.0,)))
         assert 3.0 in locked.fit.breaks

@@ -234,7 +234,7 @@ def test_what_is_lost_is_little_below_a_tenth() -> None:
         told = explanation([of], [], words)
         assert told.paragraph.startswith("Little is lost: on average 10 of 11") is little
         assert told.headline == (told.level if little else told.causes[0].short)
-        assert sorted(k for _, k in told.said) == [-1, 0]
+        assert sorted(k for _, k in told.texts) == [-1, 0]
 
 
 def group(lost_s: list[float], work_s: list[float], doubt_s: float = 0.0, chained: float = 0.0) -> Group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from desktop.core.explanation import Explanation, ToldPhase
+from desktop.core.explanation import Explanation, PhaseText
 from desktop.data.material import Mark
 from desktop.data.speaking import notes
 
@@ -12,7 +12,7 @@ BREAKS = (1.0, 2.0, 4.0)
 
 
 def explained(*sentences: str) -> Explanation:
-    return Explanation("Much is lost.", phases=tuple(ToldPhase(s, 0.0, 1.0, 0.0, ()) for s in sentences))
+    return Explanation("Much is lost.", phases=tuple(PhaseText(s, 0.0, 1.0, 0.0, ()) for s in sentences))
 
 
 def test_of_the_run_then_of_each_phase() -> None:

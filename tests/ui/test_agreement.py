@@ -179,7 +179,7 @@ def test_the_command_line_says_what_the_window_says(
     found = json.loads(run("iterations", "--json"))
     page.show_panel("iterations")
     settle(qtbot, page)
-    said = page.panel("iterations").said.text()  # type: ignore[attr-defined]
+    said = page.panel("iterations").words.text()  # type: ignore[attr-defined]
     assert found["reason"] in said and (bool(found["levels"]) != ("No iterations were found" in said))
     if found["levels"]:
         assert said.startswith(f"{found['levels'][0]['count']} iterations")

@@ -52,7 +52,7 @@ from desktop.ui.plots import plot_menu
 from desktop.ui.plots.chart import Chart, _WindowPainter
 from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.raster import mix
-from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.watch_page import _processors
 from desktop.workbench.comparing import Scaled
@@ -146,9 +146,9 @@ def every_kind() -> dict[str, Content]:
     doses = [("loop A", dose(d, 2 * d + 0.1, 0.1 * d)), ("sort", dose(d, 0.3 * d**1.4, 0.1 * d))]
     scaled = [Scaled("sort", tuple(p), tuple(20 / p + 1), (0.2,) * 4, over_processors(p, 20 / p + 1))]
     sweep = phases.sweep(steps(), "mixed", 12)
-    epsilon, breaks = EpsilonPlot(), BreakPicture()
+    epsilon, breaks = EpsilonPlot(), BreakpointPicture()
     epsilon.set_sweep(sweep.epsilon, 3, "mixed", int(sweep.n[0]))
-    breaks.set_sweep([(f.breaks, f.break_low, f.break_high) for f in sweep.fits], int(sweep.n[0]))
+    breaks.set_sweep([(f.breaks, f.breakpoint_low, f.breakpoint_high) for f in sweep.fits], int(sweep.n[0]))
     for plot in (epsilon, breaks):
         plot.set_n(5)
     return {
@@ -569,9 +569,9 @@ def test_axis_options_and_grid_change_window_and_sheet(qtbot: QtBot, drawn: Call
     forms[1].free.setChecked(False)
     forms[1].low.setText("5")
     forms[1].high.setText("2")
-    assert not dialog.apply() and "must end above" in dialog.said.text()
+    assert not dialog.apply() and "must end above" in dialog.words.text()
     forms[1].high.setText("wide")
-    assert not dialog.apply() and "numbers" in dialog.said.text()
+    assert not dialog.apply() and "numbers" in dialog.words.text()
     forms[1].high.setText("12.5")
     assert dialog.apply()
     assert not plot.content.x.log and plot.laid.y == (5.0, 12.5)

@@ -517,14 +517,14 @@ def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_pat
     qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=60_000)
     assert window.phases.isVisible() and not window.view.isVisible()
-    said = window.phases.said.text()
+    said = window.phases.words.text()
     assert "Phase 1" in said and "keeps 100 %" in said and "first to stop scaling" in said
     names = [one.label for one in window.phases.chart.content.series if one.kind == "band"]
     assert [name.split(",")[0] for name in names] == ["Phase 1", "Phase 2", "Phase 3"]
     frame = window.phases.table.frames.frame
     assert frame is not None and frame["p"][0] == 64 and frame["low"][0] < frame["high"][0]
     window.phases.p.setValue(1000)
-    assert "ten times" not in said and "p = 1 000 is more than 10 times" in window.phases.said.text()
+    assert "ten times" not in said and "p = 1 000 is more than 10 times" in window.phases.words.text()
     window.phases.what.setCurrentIndex(window.phases.what.findData("cost"))
     assert "Processors × time" in window.phases.chart.content.y.title
     qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
@@ -553,8 +553,8 @@ def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
     qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=120_000)
     view = window.phases
-    assert "B is 2.0" in view.said.text() and "times as fast as A on 4 processors" in view.said.text()
-    assert "Speeds of B over those of A" in view.said.text() and view.system.isVisible()
+    assert "B is 2.0" in view.words.text() and "times as fast as A on 4 processors" in view.words.text()
+    assert "Speeds of B over those of A" in view.words.text() and view.system.isVisible()
     frame = view.table.frames.frame
     assert frame is not None and set(frame["system"]) == {"A", "B"}
     assert "On B, " not in view.chart.content.title
@@ -593,7 +593,9 @@ def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(
     qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=60_000)
     view = window.phases
-    assert view.said.text().startswith("<b>Phase 1, input, ") and "same structure events" in view.said.text()
+    assert (
+        view.words.text().startswith("<b>Phase 1, input, ") and "same structure events" in view.words.text()
+    )
     assert (window.frame.width(), window.frame.height()) == (1366, 768)
     for shown, y in (
         ("time", "Time (s)"), ("share", "Part of the run (%)"), ("cost", "Processors × time (proc·s)"),

@@ -90,7 +90,7 @@ def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     dialog.program.setText(str(own / "nothing"))
     dialog.look()
     settled(qtbot, page)
-    assert "no such program" in dialog.said.text()
+    assert "no such program" in dialog.words.text()
     dialog.program.setText(str(own))
     dialog.look()
     settled(qtbot, page)
@@ -102,7 +102,7 @@ def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     dialog.places.frames.toggled.emit("heat.c:21", False)
     dialog.folder.setText(str(tmp_path / "e"))
     dialog._ready()
-    assert dialog.said.text() == "2 of 5 places get a delay."
+    assert dialog.words.text() == "2 of 5 places get a delay."
     dialog.make.click()
     settled(qtbot, page)
     assert page.shown.project.experiment == read_experiment(tmp_path / "e")
@@ -126,14 +126,14 @@ def test_a_new_experiment_of_a_command(qtbot, page, tmp_path):
         field.setText(str(text))
         field.editingFinished.emit()
     settled(qtbot, page)
-    assert "name those that are to be varied" in dialog.said.text() and not dialog.make.isEnabled()
+    assert "name those that are to be varied" in dialog.words.text() and not dialog.make.isEnabled()
     for typed, said in (
         ("SIZE=1", "'SIZE=1' should read NAME=LOW,HIGH"),
         ("SIZE=1,3 MODE=a,b", "SIZE, MODE"),
     ):
         dialog.variables.setText(typed)
         dialog.variables.editingFinished.emit()
-        assert said in dialog.said.text()
+        assert said in dialog.words.text()
     assert dialog.make.isEnabled()
     dialog.make.click()
     settled(qtbot, page)

@@ -276,7 +276,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     write_experiment(experiment)
     opened(qtbot, window, folder)
     page, bench = window.program_page, window.bench
-    assert page.take.isHidden() and page.pilot_said.isHidden()
+    assert page.take.isHidden() and page.pilot_words.isHidden()
     page.pilot.click()
     dialog = window.findChild(ErrandDialog)
     assert "B=2187 ./program.sh" in dialog.findChild(QPlainTextEdit).toPlainText()
@@ -291,7 +291,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     settle(qtbot, window)
     found = bench.snapshot.pilot
     assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0
-    assert "shows as the last" in page.pilot_said.text() and page.take.text() == "Take a size for each place"
+    assert "shows as the last" in page.pilot_words.text() and page.take.text() == "Take a size for each place"
     assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
     window.compare_page.tabs.setCurrentIndex(5)
     assert len(bench.snapshot.project.tables) >= 2
@@ -404,7 +404,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     full = cells(page.effects, "Effect")["F4"]
-    assert full == "1.694" and "Numbers are effects" in page.said.text()
+    assert full == "1.694" and "Numbers are effects" in page.words.text()
     share = cells(page.effects, "Share")["F4"]
     window.actions_by_id["half"].trigger()
     settle(qtbot, window)
@@ -412,7 +412,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     assert cells(page.rank, "Half effect")["F4"] == "0.8470"
     assert cells(page.effects, "Share")["F4"] == share, "percent is always of the full effect"
     assert page.half_normal.content.x.title.startswith("size of half effect")
-    assert "half effects" in page.said.text() and "coefficient" in page.said.text()
+    assert "half effects" in page.words.text() and "coefficient" in page.words.text()
     assert window.actions_by_id["undo"].text() == "Undo show half effects"
     # What was noted beside the trials can be taken off, and residuals stand against it.
     at = page.covariate.findData("other_busy_cores")
@@ -454,7 +454,7 @@ def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: Experiment
     )
     assert list(cells(page.ranking, "Run").values()) == ["16", "7", "25", "1"]
     assert cells(page.ranking, "Share")["16"] == "50.0" and cells(page.ranking, "F5")["16"] == "28"
-    assert "run 16 with 33.00" in page.search_said.text() and not page.level_chart.content.empty
+    assert "run 16 with 33.00" in page.search_words.text() and not page.level_chart.content.empty
     assert cells(window.run_page.trials, "F4")["25"] == "14"
 
 
@@ -514,13 +514,13 @@ def test_an_effect_is_pinned_only_to_its_own_region(
     panel = window.read_page.pinning
     window.bench.select("MPI_Isend")
     assert (
-        panel.region.currentData() == "MPI_Isend" and "MPI_Isend is pinned to MPI_Isend" in panel.said.text()
+        panel.region.currentData() == "MPI_Isend" and "MPI_Isend is pinned to MPI_Isend" in panel.words.text()
     )
     window.bench.select("mystery")
-    assert "No region is called like mystery" in panel.said.text() and "pinned" not in panel.said.text()
+    assert "No region is called like mystery" in panel.words.text() and "pinned" not in panel.words.text()
     panel.region.setCurrentText("MPI_Waitall")
     panel.region.activated.emit(panel.region.currentIndex())
-    assert "mystery is pinned to MPI_Waitall" in panel.said.text()
+    assert "mystery is pinned to MPI_Waitall" in panel.words.text()
     window.bench.select("MPI_Isend")
     window.bench.select("mystery")
     assert panel.region.currentData() == "MPI_Waitall", "what the user said is remembered"
@@ -683,8 +683,8 @@ def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentPage) ->
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.compare_page
     window.show_step(4)
-    assert "needs 3 or more numbers of processors, has 0" in page.over_p_said.text()
-    assert "orthogonal array" in page.search_said.text() and "there are none" in page.barrier_said.text()
+    assert "needs 3 or more numbers of processors, has 0" in page.over_p_words.text()
+    assert "orthogonal array" in page.search_words.text() and "there are none" in page.barrier_words.text()
     window.bench.add_table(DATA / "measured_2026-11-21_second_2p5m1.csv")
     settle(qtbot, window)
     assert {"F1", "F5"} <= set(cells(page.versions, "Factor").values())

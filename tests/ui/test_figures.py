@@ -23,7 +23,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_stats import phase_table
-from desktop.core.phases import PhaseFit, fit_breaks, sweep
+from desktop.core.phases import PhaseFit, fit_breakpoints, sweep
 from desktop.core.selection import suggest
 from desktop.data.material import FIGURES, Bars, Mark, Material, tables
 from desktop.printing import printable
@@ -356,7 +356,7 @@ def test_heights_in_a_row_are_parts_of_its_time() -> None:
 def test_the_error_that_is_shown_is_that_of_the_fit() -> None:
     """Breaks set by hand are no best fit, and its figure and its data say so."""
     best = material(WAVE)
-    by_hand = fit_breaks(best.curve, [0.0, 3.0, 9.0, 16.0], "quadratic")
+    by_hand = fit_breakpoints(best.curve, [0.0, 3.0, 9.0, 16.0], "quadratic")
     made = replace(best, fit=by_hand, rows=tuple(phase_table(best.curve, by_hand)))
     heads, *rows = tables(made, "epsilon")["epsilon"]
     told = [dict(zip(heads, row, strict=True)) for row in rows]

@@ -51,7 +51,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     panel.level.setCurrentIndex(place)
     panel.level.activated.emit(place)
     level = panel.shown
-    assert panel.said.text().startswith("100 iterations of ")
+    assert panel.words.text().startswith("100 iterations of ")
     band, median, fitted, *_ = panel.chart.content.series
     assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
     assert fitted.label.endswith("phases")
@@ -109,7 +109,7 @@ def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):
 
 def test_none_is_an_answer_and_another_trace_has_its_own(qtbot, window):
     panel = looked_at(qtbot, window, Path("tests/data/otf2/mpt_farm_6_dilated.tar.gz"))
-    assert panel.said.text().startswith("No iterations were found.")
+    assert panel.words.text().startswith("No iterations were found.")
     assert not panel.tools.isVisible() and not panel._made
     window.workbench.close_document()
-    assert "No trace is open" in panel.said.text()
+    assert "No trace is open" in panel.words.text()

@@ -33,7 +33,7 @@ from desktop.ui.plots import plot_menu
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -88,10 +88,10 @@ def made(kind: type[QWidget]) -> Any:
         case "EpsilonPlot":
             plot = EpsilonPlot()
             plot.set_sweep([3.0, 2.0, 1.0], 2, "constant")
-        case "BreakPicture":
-            plot = BreakPicture()
+        case "BreakpointPicture":
+            plot = BreakpointPicture()
             rows = [phases.fit(curve(), n, "constant") for n in (1, 2)]
-            plot.set_sweep([(f.breaks, f.break_low, f.break_high) for f in rows])
+            plot.set_sweep([(f.breaks, f.breakpoint_low, f.breakpoint_high) for f in rows])
         case "Chart":
             plot = Chart("chart")
             series = Series(
@@ -137,7 +137,7 @@ PLOTS = {name: kind for name, kind in painting().items() if name not in OTHERS}
 
 def test_all_plots_are_known() -> None:
     assert set(PLOTS) == {
-        "BreakPicture", "Chart", "CurveView", "EpsilonPlot", "RunsView", "TimelineView",
+        "BreakpointPicture", "Chart", "CurveView", "EpsilonPlot", "RunsView", "TimelineView",
     }  # fmt: skip
     assert set(OTHERS) <= set(painting())
 
@@ -225,7 +225,7 @@ def test_the_data_are_the_numbers_that_are_drawn(qtbot: QtBot) -> None:
     assert plot_menu.texts(shown(cells()).table()) == [["t", "c", "d"], ["r", "1.5", ""]]
     assert len(list(shown(a_cube()).table())) == 9
     assert list(made(EpsilonPlot).table())[1:] == [(1, 3.0), (2, 2.0), (3, 1.0)]
-    ((n, k, at, low, high),) = list(made(BreakPicture).table())[1:]
+    ((n, k, at, low, high),) = list(made(BreakpointPicture).table())[1:]
     assert (n, k) == (2, 1) and low <= at <= high
 
 

@@ -31,7 +31,7 @@ from desktop.ui.plots import scales
 from desktop.ui.plots.curve_lanes import HALF
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.raster import Tint, mix, stroke
-from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.workbench.levels import AT_FIRST, Levels
 
 NONE, SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
@@ -350,8 +350,8 @@ def test_left_drag_selects_a_time_range(view, qtbot):
 
 def test_dragging_a_break_moves_it_live_and_never_past_its_neighbours(view, fit):
     moved, dropped, selected = [], [], []
-    view.breakDragged.connect(lambda i, t: moved.append((i, t)))
-    view.breakDropped.connect(lambda i, t: dropped.append((i, t)))
+    view.breakpointDragged.connect(lambda i, t: moved.append((i, t)))
+    view.breakpointDropped.connect(lambda i, t: dropped.append((i, t)))
     view.selectionChanged.connect(selected.append)
     x = float(x_of(view, fit.breaks[2]))
     drag(view, x, x + 60, middle(view))
@@ -564,12 +564,12 @@ def test_context_menu(view, fit, qtbot):
     near, far = float(x_of(view, fit.breaks[1])), float(x_of(view, (fit.breaks[0] + fit.breaks[1]) / 2))
     assert "Add breakpoint here" in enabled(far) and "Remove breakpoint" not in enabled(far)
     assert "Add breakpoint here" not in enabled(near)
-    with qtbot.waitSignal(view.breakAddRequested) as seen:
+    with qtbot.waitSignal(view.breakpointAddRequested) as seen:
         enabled(far)["Add breakpoint here"].trigger()
     assert seen.args[0] == pytest.approx(view._map().time(far))
     for text, signal in (
-        ("Remove breakpoint", view.breakRemoveRequested),
-        ("Lock breakpoint", view.breakLockToggled),
+        ("Remove breakpoint", view.breakpointRemoveRequested),
+        ("Lock breakpoint", view.breakpointLockToggled),
     ):
         with qtbot.waitSignal(signal) as seen:
             enabled(near)[text].trigger()
@@ -753,11 +753,11 @@ def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
 
 
 def test_a_click_on_the_break_picture_sets_n(qtbot, curve):
-    p = BreakPicture()
+    p = BreakpointPicture()
     qtbot.addWidget(p)
     p.resize(400, 300)
     fits = phases.sweep(curve, "constant", 8).fits
-    p.set_sweep([(f.breaks, f.break_low, f.break_high) for f in fits])
+    p.set_sweep([(f.breaks, f.breakpoint_low, f.breakpoint_high) for f in fits])
     p.set_n(4)
     image = p.grab().toImage()
     for n in (1, 8):
@@ -775,7 +775,7 @@ def test_a_click_on_the_break_picture_sets_n(qtbot, curve):
 
 
 def test_plots_without_a_sweep_say_so(qtbot):
-    for p in (EpsilonPlot(), BreakPicture()):
+    for p in (EpsilonPlot(), BreakpointPicture()):
         qtbot.addWidget(p)
         p.resize(300, 200)
         p.grab()

@@ -371,7 +371,7 @@ for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):  # of 
     QTest.keyClick(speaker.notes, key)
     _settle(page)
     phases.append(page.workbench.snapshot.project.view.phase)
-    assert f"Phase {phases[-1] + 1} of" in speaker.said.text() and speaker.notes.toPlainText()
+    assert f"Phase {phases[-1] + 1} of" in speaker.words.text() and speaker.notes.toPlainText()
 assert phases == [0, 1, 0], phases
 shown.close()
 _settle(page)
@@ -528,7 +528,9 @@ def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presenta
     assert bench.snapshot.project.spoken == () and view.notes.toPlainText().startswith(said)
     for key in ("b", "."):
         keys(qtbot, view, key)
-        assert shown.grab().toImage().pixelColor(300, 300).name() == "#000000" and "black" in view.said.text()
+        assert (
+            shown.grab().toImage().pixelColor(300, 300).name() == "#000000" and "black" in view.words.text()
+        )
         keys(qtbot, view, key)
         assert shown.grab().toImage().pixelColor(2, 2).name() == "#ffffff"
     keys(qtbot, view, "s")

@@ -380,9 +380,9 @@ def test_a_curve_without_events_has_effects_and_no_places(
 
 def test_names_of_a_stranger_are_no_markup(window: TracePage) -> None:
     panel = window.panel("effects")
-    said = panel._told(PinnedFactor("<b>A&B</b>", "<img src=x>", (PhaseOf(0, 1.5, 1.0),)))
+    said = panel._factor_words(PinnedFactor("<b>A&B</b>", "<img src=x>", (PhaseOf(0, 1.5, 1.0),)))
     assert "&lt;img" in said and "&lt;b&gt;A&amp;B" in said and "<img" not in said
-    assert "<img" not in panel._told(PinnedFactor("<img src=x>"))
+    assert "<img" not in panel._factor_words(PinnedFactor("<img src=x>"))
 
 
 # ---- factor model

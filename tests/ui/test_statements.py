@@ -22,7 +22,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.gantt import OTHER_REGION
 from desktop.core.phase_stats import Firm, phase_arrays, phase_table
-from desktop.core.phases import fit_breaks
+from desktop.core.phases import fit_breakpoints
 from desktop.core.quantity import CurveQuantity
 from desktop.data.material import FIGURES, Mark, Material, Predicted, Subject, bars, gather
 from desktop.data.message_filter import MessageFilter
@@ -151,7 +151,7 @@ def said(plot: PlotData) -> set[str]:
     """What must be read of a plot, apart from its ticks and the numbers of its phases."""
     shown = [entry.words for entry in plot.legend if entry.shown]
     lanes = [text for lane in plot.lanes for text in (lane.axis.words, lane.note)]
-    notes = [note.told for note in plot.notes]
+    notes = [note.located_text for note in plot.notes]
     return {t for t in (*shown, *lanes, *notes, *plot.remarks, plot.doubt, plot.axis.words) if t}
 
 
@@ -309,7 +309,7 @@ def test_the_chosen_phase_is_seen_on_paper(figure: str) -> None:
 def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot, painted: list[str]) -> None:
     """Levels read off the window's pixels and off the path in the SVG, in every step; and of a curve of more
     steps than columns the described extremes."""
-    made = replace(run_of(), marks=(), fit=fit_breaks(run_of().curve, [0.0, 16.0], "constant"))
+    made = replace(run_of(), marks=(), fit=fit_breakpoints(run_of().curve, [0.0, 16.0], "constant"))
     view = view_of(made)
     view.show_over(fit=None)
     paint(qtbot, view, painted)
@@ -329,7 +329,7 @@ def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot,
         assert plot.lanes[0].series[0].columns.mean[k] == level
     rng = np.random.default_rng(5)
     many = StepCurve(np.arange(40_001) * 1e-3, rng.integers(0, 9, 40_000).astype(float), 8)
-    found = fit_breaks(many, [0.0, 13.0, 40.0], "linear")
+    found = fit_breakpoints(many, [0.0, 13.0, 40.0], "linear")
     dense = Material("dense", many, {"computing": many}, found, tuple(phase_table(many, found)))
     view = view_of(dense)
     paint(qtbot, view, painted)

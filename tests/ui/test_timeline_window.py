@@ -1021,7 +1021,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     panel = opened.panel("views")
     assert panel.note_table.model().index(0, 0).data() == "rank 2: <b>late</b>"
     material = material_of(bench.snapshot)
-    assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
+    assert material is not None and [mark.located_text for mark in material.marks] == ["rank 2: <b>late</b>"]
     # It goes with its row, and out of view.
     rows.sort("busy")
     rows.move(3, 0)

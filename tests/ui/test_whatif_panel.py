@@ -57,7 +57,7 @@ def settled(qtbot, window):
 
 def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     bench = window.workbench
-    assert panel.said.text().startswith("The run lasts 1168 ms")
+    assert panel.words.text().startswith("The run lasts 1168 ms")
     assert bench.snapshot.imagined.drawn is None and panel.region.count() == 3
     panel.region.setCurrentIndex(panel.region.findText("factor"))
     panel.region_speed.put(2.0)
@@ -65,7 +65,7 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     settled(qtbot, window)
     found = bench.snapshot.imagined.drawn
     assert found.changes.regions == (("factor", panel.region_speed.number),)
-    assert found.duration_s < found.recorded_s and "factor 2 times faster" in panel.said.text()
+    assert found.duration_s < found.recorded_s and "factor 2 times faster" in panel.words.text()
     described = window.curve_view.description()
     assert [series.ink for series in described.lanes[0].series][-1] == "predicted"
     assert described.lanes[0].moved.tolist() == found.breaks_s.tolist()
@@ -82,13 +82,13 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
     assert bench.snapshot.imagined.drawn is None and panel.region_speed.number == 1.0
     assert "predicted" not in [series.ink for series in window.curve_view.description().lanes[0].series]
-    assert panel.said.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
+    assert panel.words.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
     # Also what is being predicted is taken back at once, and sliders go on.
     panel.region_speed.put(4.0)
     panel.region_speed.turned.emit()
     assert bench.snapshot.imagined.outdated
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
-    assert panel.said.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
+    assert panel.words.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
     panel.region_speed.put(2.0)
     panel.region_speed.turned.emit()
     settled(qtbot, window)
@@ -162,7 +162,7 @@ def test_other_phases_are_other_changes(qtbot, window, panel):
 
 def test_all_settings_are_seen_on_a_small_screen(qtbot, window, panel):
     window.frame.resize(1366, 768)
-    for part in (panel.said, panel.reset, panel.network, panel.eager, panel.last_rank, panel.rank_speed):
+    for part in (panel.words, panel.reset, panel.network, panel.eager, panel.last_rank, panel.rank_speed):
         qtbot.waitUntil(
             lambda part=part: part.visibleRegion().boundingRect().size() == part.size(), timeout=TIMEOUT
         )
@@ -177,5 +177,5 @@ def test_a_curve_is_said_to_have_no_causes_and_no_prediction(qtbot, window, tmp_
     window.show_panel("whatif")
     settled(qtbot, window)
     panel = window.panel("whatif")
-    assert panel.said.text().startswith("The source is a curve") and not panel.network.isEnabled()
+    assert panel.words.text().startswith("The source is a curve") and not panel.network.isEnabled()
     assert window.panel("phases").why.toPlainText().startswith("This is a curve without events")

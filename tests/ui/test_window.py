@@ -42,7 +42,7 @@ from desktop.ui.mnemonics import plain
 from desktop.ui.panels import panels
 from desktop.ui.panels.phases import PhasesPanel
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot, SweepPlot
+from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot, SweepPlot
 from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
 from desktop.ui.tables import FrameView
@@ -214,7 +214,7 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePa
 
 def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: TracePage) -> None:
     panel = opened.panel("phases")
-    for plot in (panel.epsilon_plot, panel.break_picture):
+    for plot in (panel.epsilon_plot, panel.breakpoint_picture):
         panel.pictures.setCurrentWidget(plot)
         with qtbot.waitSignal(plot.nClicked) as asked:
             qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.rect().center())
@@ -295,25 +295,25 @@ def test_breaks_by_hand_move_lock_add_remove_and_undo(qtbot: QtBot, opened: Trac
     bench = opened.workbench
     free = bench.snapshot.fit
     assert free is not None
-    opened.curve_view.breakDragged.emit(2, 2.3)
+    opened.curve_view.breakpointDragged.emit(2, 2.3)
     held = bench.snapshot.fit
     assert held is not None and bench.snapshot.preview
     assert held.breaks[2] == pytest.approx(2.3)
     assert held.sse > free.sse, "the error follows the hand"
     assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon, "and so does its mark"
     assert not opened.actions_by_id["undo"].isEnabled(), "a drag is no edit before it is dropped"
-    opened.curve_view.breakDropped.emit(2, 2.3)
+    opened.curve_view.breakpointDropped.emit(2, 2.3)
     assert opened.actions_by_id["undo"].text() == "Undo move breakpoint 2"
     assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon
-    opened.curve_view.breakLockToggled.emit(2)
+    opened.curve_view.breakpointLockToggled.emit(2)
     trigger(opened, "refit")
     settle(qtbot, opened)
     assert opened.panel("phases").epsilon_plot._by_hand is None
     fit = bench.snapshot.fit
     assert fit is not None and 2.3 in fit.breaks.round(9), "a locked breakpoint stays where it is"
-    opened.curve_view.breakAddRequested.emit(0.5)
+    opened.curve_view.breakpointAddRequested.emit(0.5)
     assert shown_n(opened) == 5 and opened.actions_by_id["undo"].text() == "Undo add breakpoint 1"
-    opened.curve_view.breakRemoveRequested.emit(1)
+    opened.curve_view.breakpointRemoveRequested.emit(1)
     assert shown_n(opened) == 4
     for _ in range(5):
         trigger(opened, "undo")
@@ -906,7 +906,10 @@ def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TraceP
 
 def test_the_best_possible_error_is_no_higher_than_the_sweep_found() -> None:
     curve = StepCurve([0, 2, 3, 5, 7], [4, 1, 2, 5], 5)
-    swept, by_hand = phases.sweep(curve, "constant", 4), phases.fit_breaks(curve, [0, 0.5, 7], "constant")
+    swept, by_hand = (
+        phases.sweep(curve, "constant", 4),
+        phases.fit_breakpoints(curve, [0, 0.5, 7], "constant"),
+    )
     best = swept.fit(2)
     assert best.upper < by_hand.upper
     said = PhasesPanel._certificate_text(*swept.bounds(by_hand), "proc·√s")
@@ -992,7 +995,7 @@ def test_a_drag_of_n_draws_only_what_can_be_seen(
     )
     opened.panel("phases").pictures.setCurrentIndex(1)
     QApplication.processEvents()
-    assert type(drawn[-1]) is BreakPicture, "it waited behind its tab"
+    assert type(drawn[-1]) is BreakpointPicture, "it waited behind its tab"
     told.clear()
     opened.show_panel("changes")
     qtbot.waitUntil(lambda: "changes" in told)

@@ -111,7 +111,7 @@ def test_everything_that_was_asked_for_comes_back(
     assert not desk.projects.modified and desk.projects.path is None
     bench.set_model("constant")
     bench.set_n(3)
-    bench.move_break(1, 1.25)
+    bench.move_breakpoint(1, 1.25)
     bench.toggle_lock(1)
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
     bench.annotate("a peak", 1.0)
@@ -297,7 +297,7 @@ def saved(desk: Desk, trace: Path, file: Path) -> None:
     desk.bench.open(trace)
     desk.bench.set_model("constant")
     desk.bench.set_n(2)
-    desk.bench.move_break(1, 2.5)
+    desk.bench.move_breakpoint(1, 2.5)
     desk.bench.annotate("here", 1.0)
     desk.projects.save(file)
 

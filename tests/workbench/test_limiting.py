@@ -194,7 +194,7 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
     bench.redo()
     assert bench.snapshot.project == part.project and bench.history.redo_label is None
     bench.set_n(4)
-    bench.move_break(2, 0.6 * length)
+    bench.move_breakpoint(2, 0.6 * length)
     last = bench.snapshot
     assert last.fit is not None
     file = tmp_path / "p.phasewright"
@@ -264,8 +264,8 @@ def test_nothing_is_built_anew_while_n_is_changed_within_the_limit(
     for n in (2, 9, 30, 3):
         bench.set_n(n)
         assert bench.snapshot.fit is not None and bench.snapshot.fit.requested == n
-    bench.drag_break(1, 0.4 * length)
-    bench.move_break(1, 0.4 * length)
+    bench.drag_breakpoint(1, 0.4 * length)
+    bench.move_breakpoint(1, 0.4 * length)
     bench.undo()
     bench.limit_to(None)  # the whole run is still there
     assert bench.snapshot.run is not None and bench.snapshot.run.limit is None

@@ -69,7 +69,7 @@ def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:
     assert any(name.startswith("factor") for name in found)
     bench.name_phase(1, "the heart of it")
     assert bench.snapshot.fit.names[1] == bench.snapshot.rows[1].name == "the heart of it"
-    bench.drag_break(1, bench.snapshot.fit.breaks[1] * 1.01)
+    bench.drag_breakpoint(1, bench.snapshot.fit.breaks[1] * 1.01)
     assert bench.snapshot.fit.names[1] == "the heart of it"
     bench.cancel_drag()
     bench.name_phase(1, "")

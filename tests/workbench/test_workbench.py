@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
 from desktop.core.labels import MODELS
-from desktop.core.phases import PhaseFit, fit_breaks
+from desktop.core.phases import PhaseFit, fit_breakpoints
 from desktop.core.phases import fit as best_fit
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import View
@@ -98,7 +98,7 @@ def test_breaks_do_not_cross(bench: Workbench) -> None:
     bench.set_n(3)
     fit = bench.snapshot.fit
     assert fit is not None
-    bench.move_break(1, 100.0)
+    bench.move_breakpoint(1, 100.0)
     moved = bench.snapshot.fit
     assert moved is not None
     assert moved.breaks[1] < moved.breaks[2] == fit.breaks[2]
@@ -111,7 +111,7 @@ def test_a_drag_starts_from_the_breaks_before_it(bench: Workbench) -> None:
     before = bench.snapshot.fit
     assert before is not None
     for time_s in (1.2, 1.5, 1.1):
-        bench.drag_break(1, time_s)
+        bench.drag_breakpoint(1, time_s)
     held = bench.snapshot.fit
     assert held is not None
     assert held.breaks[1] == pytest.approx(1.1) and held.breaks[2] == before.breaks[2]
@@ -123,7 +123,7 @@ def test_a_drag_starts_from_the_breaks_before_it(bench: Workbench) -> None:
 def test_the_ends_and_what_is_no_break_stay(bench: Workbench, index: int) -> None:
     bench.set_n(3)
     before = bench.snapshot
-    for act in (bench.remove_break, bench.toggle_lock, lambda i: bench.move_break(i, 1.0)):
+    for act in (bench.remove_breakpoint, bench.toggle_lock, lambda i: bench.move_breakpoint(i, 1.0)):
         act(index)
     assert bench.snapshot is before
 
@@ -212,7 +212,7 @@ def test_moving_one_break_leaves_all_other_phases_as_they_are(data: st.DataObjec
     degrees = before.degree.tolist()
     degrees[index - 1 : index + 1] = [-1, -1]
     breaks[index] = moved
-    after = fit_breaks(curve, breaks, model, degrees=degrees, like=before)
+    after = fit_breakpoints(curve, breaks, model, degrees=degrees, like=before)
     assert _untouched(before, after) == before.n - 2 + 2 * (moved == before.breaks[index])
     assert after.breaks[index] == moved
 
@@ -232,17 +232,17 @@ def test_edits_of_breaks_touch_only_the_phases_beside_them(
         first = bench.snapshot.fit
         assert first is not None and first.n > 4
         n, middle = first.n, float(first.breaks[2:4].mean())
-        bench.drag_break(2, middle)
+        bench.drag_breakpoint(2, middle)
         assert bench.snapshot.fit is not None and _untouched(first, bench.snapshot.fit) == n - 2
-        bench.move_break(2, middle)
+        bench.move_breakpoint(2, middle)
         moved = bench.snapshot.fit
         assert moved is not None and _untouched(first, moved) == n - 2
         bench.toggle_lock(3)
         assert bench.snapshot.project.phases.locked and _untouched(moved, bench.snapshot.fit) == n
         bench.toggle_lock(3)
-        bench.add_break(float(moved.breaks[:2].mean()))
+        bench.add_breakpoint(float(moved.breaks[:2].mean()))
         assert bench.snapshot.fit.n == n + 1 and _untouched(moved, bench.snapshot.fit) == n - 1
-        bench.remove_break(4)
+        bench.remove_breakpoint(4)
         assert bench.snapshot.fit.n == n and _untouched(moved, bench.snapshot.fit) == n - 3
         for step in (*[bench.undo] * 4, *[bench.redo] * 4, *[bench.undo] * 4):
             step()
@@ -265,8 +265,8 @@ def test_degrees_that_are_none_are_refused() -> None:
     curve = StepCurve([0, 1, 2, 3], [1, 2, 3])
     for degrees in ((0,), (0, 3), (0, -2), (0, 0, 0)):
         with pytest.raises(ValueError, match="degrees"):
-            fit_breaks(curve, (0, 1, 3), "mixed", degrees=degrees)
-    assert fit_breaks(curve, (0, 1, 3), "mixed", degrees=(2, -1)).degree.tolist() == [2, 1]
+            fit_breakpoints(curve, (0, 1, 3), "mixed", degrees=degrees)
+    assert fit_breakpoints(curve, (0, 1, 3), "mixed", degrees=(2, -1)).degree.tolist() == [2, 1]
 
 
 def test_every_n_up_to_the_one_in_use_is_fitted(bench: Workbench) -> None:

@@ -13,6 +13,7 @@ sin x/x, nothing, (sin x/x - 1)/x², (a/x - 1)/x². What the functions are for a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from desktop.core.bases.space import (
@@ -22,7 +23,9 @@ from desktop.core.bases.space import (
     LARGE,
     NORM,
     FunctionSpace,
+    Part,
     RateScale,
+    Shape,
     over_factorial,
     powers,
     series,
@@ -35,7 +38,7 @@ _G2 = powers(lambda k: 9 * Fraction(-4) ** k * (2 * k - 2) * over_factorial(2 * 
 _G3 = powers(lambda k: 225 * (-(Fraction(-4) ** k) * over_factorial(2 * k + 1) - square(k + 2, -1)), 3, NORM)
 
 
-def bent(x, cosine, ratio):
+def bent(x: float, cosine: float, ratio: float) -> tuple[float, float]:
     """(sin x/x - 1)/x² and (a/x - 1)/x², of cos x and sin x/x."""
     square = x * x
     if x < LARGE:
@@ -43,7 +46,7 @@ def bent(x, cosine, ratio):
     return (ratio - 1) / square, (3 * (ratio - cosine) / square - 1) / square
 
 
-def shape(x):
+def shape(x: float) -> Shape:
     cosine, ratio = 1 - x * x / 2, 1 - x * x / 6
     if x >= FLAT:
         cosine, ratio = math.cos(x), math.sin(x) / x
@@ -51,7 +54,7 @@ def shape(x):
     return cosine, ratio, 0.0, gs, ga
 
 
-def norms(x):
+def norms(x: float) -> tuple[float, float]:
     square = x * x
     if x < LARGE:
         return series(_G2, square), series(_G3, square)
@@ -63,13 +66,16 @@ def norms(x):
     )
 
 
-def level(x, cosine, ratio):
+def level(x: float, cosine: float, ratio: float) -> float:
     """(1 - cos x)/x²"""
     return ratio * ratio / (1 + cosine) if cosine > -0.5 else (1 - cosine) / (x * x)
 
 
 # Many: a kernel's arguments, one by one.
-def part(x, share, d, xp, gsp, gap, xo, cosine, ratio, gso, gs, ga):
+def part(
+    x: float, share: float, d: float, xp: float, gsp: float, gap: float, xo: float, cosine: float,
+    ratio: float, gso: float, gs: float, ga: float,
+) -> Part:  # fmt: skip
     """q2 and q3 of an interval on a part of it.
 
     `share`: half width of the part; d: its centre (both for a half width of 1); of the part x, gs, ga (p),
@@ -91,7 +97,9 @@ def part(x, share, d, xp, gsp, gap, xo, cosine, ratio, gso, gs, ga):
     )
 
 
-def split(rate, r, t, xa, a, xb, b):
+def split(
+    rate: float, r: float, t: float, xa: float, a: Shape, xb: float, b: Shape
+) -> tuple[Shape, Part, Part]:
     ca, qa, _, gsa, gaa = a
     cb, qb, _, gsb, gab = b
     x = xa + xb
@@ -103,13 +111,13 @@ def split(rate, r, t, xa, a, xb, b):
     return (cosine, ratio, 0.0, gs, ga), left, right
 
 
-def ends(rate, x, shape):
+def ends(rate: float, x: float, shape: Shape) -> tuple[float, float, float, float]:
     cosine, ratio, _, gs, ga = shape
     q2, q3 = 3 * (level(x, cosine, ratio) + gs), 15 * (ga - gs)
     return q2, -q3, q2, q3
 
 
-def functions(rate, x, u):
+def functions(rate: float, x: float, u: float) -> tuple[float, float, float, float]:
     _, _, _, gs, ga = shape(x)
     y = x * abs(u)
     cosine, ratio, _, gsy, _ = shape(y)
@@ -117,13 +125,13 @@ def functions(rate, x, u):
     return 3 * (bend + gs), 3 * u * ratio, -15 * u * (u * u * gsy - ga), 15 * (bend + ga)
 
 
-def bend(rate, x, c2, c3, left, right):
+def bend(rate: float, x: float, c2: float, c3: float, left: float, right: float) -> float:
     amplitude = math.hypot(3 * c2, 15 * c3 / x) / (x * x)
     span = x * (right - left)
     return min(amplitude * span * span / 8, 2 * amplitude)
 
 
-def means(rate, x, left, right):
+def means(rate: float, x: float, left: float, right: float) -> tuple[float, float]:
     span, middle = x * (right - left), (left + right) / 2
     ratio = math.sin(x) / x
     a = 3 * (ratio - math.cos(x)) / x
@@ -132,7 +140,7 @@ def means(rate, x, left, right):
     return -3 / (x * x) * q2, -15 / (x * x * x) * q3
 
 
-def _natural(rate, width, c):
+def _natural(rate: float, width: float, c: Sequence[float]) -> tuple[float, float, float, float]:
     h = width / 2
     x = abs(rate) * h
     ratio = math.sin(x) / x
@@ -143,7 +151,7 @@ def _natural(rate, width, c):
     return c[0] - even * ratio - line, line / h, even * cosine - odd * sine, even * sine + odd * cosine
 
 
-def _at_start(rate, powers):
+def _at_start(rate: float, powers: Sequence[float]) -> tuple[float, float, float]:
     level, slope, c, d = powers
     return level + c, slope + rate * d, -rate * rate * c / 2
 

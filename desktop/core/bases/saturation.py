@@ -13,6 +13,7 @@ are told in `desktop.core.bases.space`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from desktop.core.bases.space import (
@@ -22,7 +23,9 @@ from desktop.core.bases.space import (
     LARGE,
     NORM,
     FunctionSpace,
+    Part,
     RateScale,
+    Shape,
     over_factorial,
     powers,
     series,
@@ -41,7 +44,7 @@ def _norm(k: int) -> Fraction:
 _H2 = powers(_norm, 2, NORM)
 
 
-def faded(x, rest, slope):
+def faded(x: float, rest: float, slope: float) -> Shape:
     """The shape, of 1 - e^-x and that over x."""
     e = 1 - rest
     ratio = slope * (1 + e) / 2
@@ -54,14 +57,14 @@ def faded(x, rest, slope):
     return e, ratio, slope * slope / 2, gs, ga
 
 
-def shape(x):
+def shape(x: float) -> Shape:
     slope = 1 - x / 2 * (1 - x / 3 * (1 - x / 4))
     if x >= FLAT:
         slope = -math.expm1(-x) / x
     return faded(x, slope * x, slope)
 
 
-def norms(x):
+def norms(x: float) -> tuple[float, float]:
     square = x * x
     if x < LARGE:
         fade = 1 - 2 * x * (1 - x * (1 - 2 / 3 * x)) if x < FLAT else math.exp(-2 * x)
@@ -72,7 +75,10 @@ def norms(x):
 
 
 # Many: a kernel's arguments, one by one.
-def part(x, share, d, up, xp, ep, sp, gsp, gap, xo, eo, so, co, gso, gs, ga):
+def part(
+    x: float, share: float, d: float, up: float, xp: float, ep: float, sp: float, gsp: float, gap: float,
+    xo: float, eo: float, so: float, co: float, gso: float, gs: float, ga: float,
+) -> Part:  # fmt: skip
     """q2 of an interval on a part of it, in the part's q0, q1, q2; then nothing.
 
     `share`: half width of the part; d: its centre (both for a half width of 1); `up`: e^(wd) grows (1) or
@@ -93,7 +99,9 @@ def part(x, share, d, up, xp, ep, sp, gsp, gap, xo, eo, so, co, gso, gs, ga):
     )
 
 
-def split(rate, r, t, xa, a, xb, b):
+def split(
+    rate: float, r: float, t: float, xa: float, a: Shape, xb: float, b: Shape
+) -> tuple[Shape, Part, Part]:
     ca, qa, ha, gsa, gaa = a
     cb, qb, hb, gsb, gab = b
     x = xa + xb
@@ -105,13 +113,13 @@ def split(rate, r, t, xa, a, xb, b):
     return whole, left, right
 
 
-def ends(rate, x, shape):
+def ends(rate: float, x: float, shape: Shape) -> tuple[float, float, float, float]:
     _, _, half, gs, ga = shape
     sign = -1.0 if rate > 0 else 1.0
     return 3 * (half - gs - sign * x * (gs - ga)), 0.0, 3 * (half - gs + sign * x * (gs - ga)), 0.0
 
 
-def functions(rate, x, u):
+def functions(rate: float, x: float, u: float) -> tuple[float, float, float, float]:
     _, _, _, gs, ga = shape(x)
     y = x * abs(u)
     _, ratio, half, gsy, _ = shape(y)
@@ -122,17 +130,17 @@ def functions(rate, x, u):
     return q2, 3 * (u * fade * (ratio + signed * half) - sign * x * ga), 0.0, 0.0
 
 
-def steepest(rate, x, u):
+def steepest(rate: float, x: float, u: float) -> float:
     """e^(∓xu) e^-x"""
     return math.exp(x * (u - 1)) if rate < 0 else math.exp(-x * (1 + u))
 
 
-def bend(rate, x, c2, c3, left, right):
+def bend(rate: float, x: float, c2: float, c3: float, left: float, right: float) -> float:
     steep = max(steepest(rate, x, left), steepest(rate, x, right))
     return 3 * abs(c2) * steep * (right - left) ** 2 / 8
 
 
-def means(rate, x, left, right):
+def means(rate: float, x: float, left: float, right: float) -> tuple[float, float]:
     span, middle = x * (right - left), (left + right) / 2
     e, ratio, _, _, _ = shape(x)
     a = 3 * ((1 + e * e) / 2 - ratio) / x
@@ -142,7 +150,7 @@ def means(rate, x, left, right):
     return 3 / (x * x) * (changed / span - ratio + a * middle), 0.0
 
 
-def _natural(rate, width, c):
+def _natural(rate: float, width: float, c: Sequence[float]) -> tuple[float, float, float, float]:
     h = width / 2
     x = abs(rate) * h
     e = math.exp(-x)
@@ -153,7 +161,7 @@ def _natural(rate, width, c):
     return c[0] - scale * ratio - line, line / h, scale * (1.0 if rate > 0 else e * e), 0.0
 
 
-def _at_start(rate, powers):
+def _at_start(rate: float, powers: Sequence[float]) -> tuple[float, float, float]:
     level, slope, c, _ = powers
     return level + c, slope - rate * c, rate * rate * c / 2
 

@@ -24,7 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import factorial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
+
+Shape: TypeAlias = tuple[float, float, float, float, float]
+#: Of q2 and q3 of a whole in q0 to q3 of a part of it.
+Part: TypeAlias = tuple[float, float, float, float, float, float, float, float]
 
 # With so few terms a series is exact to a double's last digits for arguments whose square is below this.
 _SHORT, _SMALL = 7, 0.1
@@ -102,7 +106,7 @@ def square(k: int, sign: int) -> Fraction:
     """Coefficient of x^2k in 6 (x cosh x - sinh x)² for sign 1, with sin and cos for -1."""
     f = over_factorial
     inside = f(2 * k) / 2 - f(2 * k - 1) / 2 + (f(2 * k - 2) / 8 if k > 1 else Fraction(1, 4))
-    return 6 * Fraction(4) ** k * sign ** (k - 1) * inside
+    return 6 * Fraction(4**k * sign ** (k - 1)) * inside
 
 
 # In powers of x²: (sinh x - x)/x³, (a - x)/x³ with a = 3 (x cosh x - sinh x)/x²; with sin and cos for the
@@ -113,7 +117,7 @@ GS = tuple(value * (-1) ** k for k, value in enumerate(HS, 1))
 GA = tuple(value * (-1) ** k for k, value in enumerate(HA, 1))
 
 
-def series(coefficients: Any, square: Any) -> Any:
+def series(coefficients: Sequence[float], square: float) -> float:
     """The power series at x²."""
     if square < FLAT * FLAT:
         return coefficients[1] * square + coefficients[0]

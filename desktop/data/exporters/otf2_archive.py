@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from desktop import __version__
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import activity, is_communication, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Location, MessageKind, Region, occurring
@@ -424,7 +424,7 @@ class EventWriter:
 
 
 @inlined
-def raw(chunk: Any, at: int, value: int) -> int:
+def raw(chunk: Bytes, at: int, value: int) -> int:
     """Eight bytes."""
     for i in range(8):
         chunk[at + i] = (value >> (8 * i)) & 0xFF
@@ -432,7 +432,7 @@ def raw(chunk: Any, at: int, value: int) -> int:
 
 
 @inlined
-def number(chunk: Any, at: int, value: int) -> int:
+def number(chunk: Bytes, at: int, value: int) -> int:
     """A compressed number of 64 bits; -1 is undefined."""
     if value == -1:
         chunk[at] = 255
@@ -447,14 +447,14 @@ def number(chunk: Any, at: int, value: int) -> int:
 
 
 @inlined
-def short(chunk: Any, at: int, value: int) -> int:
+def short(chunk: Bytes, at: int, value: int) -> int:
     """A compressed number of 32 bits, of which the lower half counts."""
     value &= 0xFFFFFFFF
     return number(chunk, at, -1 if value == 0xFFFFFFFF else value)
 
 
 @arithmetic
-def encode(chunk, at, now, records, row):
+def encode(chunk: Bytes, at: int, now: int, records: Ints, row: int) -> tuple[int, int, int, int]:
     """Records from `row` on, as many as find room; the next row, byte and time, and how many they were."""
     begin = row
     while row < records.shape[1] and at + LONGEST <= chunk.size:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from desktop.core.accounts import ACTIVITY_OF_CLASS
-from desktop.core.arrays import AnyArray, Ints
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import is_stream, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Region, occurring
@@ -339,7 +339,7 @@ class _WrittenLines:
 
 
 @inlined
-def digits(buffer: Any, at: int, value: int) -> int:
+def digits(buffer: Bytes, at: int, value: int) -> int:
     """A colon and a number in decimal."""
     buffer[at] = 58
     at += 1
@@ -358,7 +358,7 @@ def digits(buffer: Any, at: int, value: int) -> int:
 
 
 @inlined
-def thread_of(buffer: Any, at: int, text: Any, ends: Any, thread: int) -> int:
+def thread_of(buffer: Bytes, at: int, text: Bytes, ends: Ints, thread: int) -> int:
     """A colon and the place of a thread."""
     buffer[at] = 58
     at += 1
@@ -369,7 +369,7 @@ def thread_of(buffer: Any, at: int, text: Any, ends: Any, thread: int) -> int:
 
 
 @arithmetic
-def print_lines(rows, text, ends, buffer):
+def print_lines(rows: Ints, text: Bytes, ends: Ints, buffer: Bytes) -> int:
     """Lines of rows (n, 7) as bytes; how many bytes."""
     at = 0
     for i in range(rows.shape[0]):

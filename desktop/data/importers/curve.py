@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import UNITS, Importer, ImportReport, Location, Sink
 from desktop.data.lines import decimal, detected, in_order, numbered
@@ -44,7 +44,7 @@ def _is_curve(head: bytes, _whole: bool) -> bool:
 
 
 @kernel
-def _scaled(value: int, decimals: int, powers: Any) -> Any:
+def _scaled(value: int, decimals: int, powers: Floats) -> tuple[float, bool]:
     """value / 10**decimals, and whether that is surely rounded right; both >= 0, below 10**18 and 23.
 
     Below 2**53 both numbers are exact, so the one operation is rounded right (Clinger, PLDI 1990). Beyond,
@@ -69,7 +69,7 @@ def _scaled(value: int, decimals: int, powers: Any) -> Any:
 
 
 @kernel
-def _number(buf: Any, i: int, end: int, powers: Any) -> Any:
+def _number(buf: Bytes, i: int, end: int, powers: Floats) -> tuple[float, int]:
     """The number at i and where it ends; -1 when it is none, or none that is surely read right here."""
     value, decimals, after, dropped = decimal(buf, i, end, False)
     if after < 0 or dropped or decimals > 22:
@@ -79,7 +79,7 @@ def _number(buf: Any, i: int, end: int, powers: Any) -> Any:
 
 
 @inlined
-def _plain(buf: Any, i: int, powers: Any, time: Any, level: Any, row: int) -> int:
+def _plain(buf: Bytes, i: int, powers: Floats, time: Floats, level: Floats, row: int) -> int:
     """Read the line at i if it is two short numbers parted by one byte; where the next begins, else -1.
 
     The buffer must have a line feed from i on.
@@ -119,7 +119,7 @@ def _plain(buf: Any, i: int, powers: Any, time: Any, level: Any, row: int) -> in
 
 
 @arithmetic
-def _rows(buf: Any, line: int, powers: Any, time: Any, level: Any, odd: Any) -> Any:
+def _rows(buf: Bytes, line: int, powers: Floats, time: Floats, level: Floats, odd: Ints) -> tuple[int, int]:
     """Rows of a block of whole lines; returns how many, and how many lines are odd.
 
     odd (K, 4), result: of lines that are not two plain numbers the row, number, begin and end; their rows
@@ -167,7 +167,7 @@ def _rows(buf: Any, line: int, powers: Any, time: Any, level: Any, odd: Any) -> 
 
 def read_curve(
     path: Path, progress: Progress | None = None, report: ImportReport | None = None
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[Floats, Floats]]:
     """Blocks of times, as they stand in the file, and levels; the level of the very last row has no meaning.
 
     Raises
@@ -211,7 +211,7 @@ def read_curve(
         raise TraceFormatError(what, file=path, hint=hint)
 
 
-def _parse(item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, int, int, Any, Any, NDArray[np.int64]]:
+def _parse(item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, int, int, Any, Any, Ints]:
     """The block, lines before, bytes read, times, levels, and the lines that are odd."""
     block, _, lines, before, done = item
     time, level, odd = np.empty(lines), np.empty(lines), np.empty((lines, 4), np.int64)

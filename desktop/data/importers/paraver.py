@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
 from desktop.data.consistency import ANNOUNCED, RARE
@@ -89,7 +89,7 @@ FINDINGS: Findings = {
 
 
 #: Times, kinds and codes of enters and leaves.
-_Columns = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]
+_Columns = tuple[Ints, Bytes, Ints]
 
 
 @dataclass
@@ -98,8 +98,8 @@ class _Chunk:
     which `used` are filled in."""
 
     index: int
-    rows: NDArray[Any]
-    ends: NDArray[np.int64]
+    rows: AnyArray
+    ends: Ints
     out: _Columns
     used: int
     last: bool = False
@@ -122,9 +122,7 @@ class _Reading:
         self.known = np.full(2, iv.APART, np.uint8)  # by interned number
         self.regions = np.zeros(0, np.int64)  # by code, -1 not defined
         self.tally = np.zeros(iv.PAIR, np.int64)
-        self.of_each: list[
-            tuple[int, NDArray[np.int64], NDArray[np.int64]]
-        ] = []  # location, `iv.CARRY`, `PAIR`
+        self.of_each: list[tuple[int, Ints, Ints]] = []  # location, `iv.CARRY`, `PAIR`
         self.sums = np.zeros(iv.CARRY, np.int64)
         self.stateless = 0
 
@@ -142,7 +140,7 @@ class _Reading:
         self._check_lines()
         self.stated = bool(self.lines.counts[ln.STATES])
 
-    def _blocks(self) -> Iterator[tuple[NDArray[np.uint8], int, bool, int, int]]:
+    def _blocks(self) -> Iterator[tuple[Bytes, int, bool, int, int]]:
         """Blocks, where their lines begin, whether it is the last, lines before, bytes of the file read."""
         line = at = 0
         for block, final, done in blocks(self.path, self.report):
@@ -152,7 +150,7 @@ class _Reading:
             yield data, at, final, line, done
             line, at = line + int(line_feeds(data[at:])), 0
 
-    def _parse(self, item: tuple[NDArray[np.uint8], int, bool, int, int]) -> tuple[list[ln.Rows], int]:
+    def _parse(self, item: tuple[Bytes, int, bool, int, int]) -> tuple[list[ln.Rows], int]:
         """In any thread; there are as many readers as have been wanted at once."""
         data, at, final, line, done = item
         try:
@@ -275,7 +273,7 @@ class _Reading:
                 yield from self._walk(index, location.first, location.last, rows.chunks)
 
     def _walk(
-        self, index: int, first: int, last: int, chunks: Callable[[], Iterator[NDArray[Any]]]
+        self, index: int, first: int, last: int, chunks: Callable[[], Iterator[AnyArray]]
     ) -> Iterator[_Chunk]:
         """The chunks of a thread of which that is the first and the last time."""
         survey, pairing = iv.Survey(chunks()), iv.Pairing()
@@ -317,7 +315,7 @@ class _Reading:
         region = self.regions[code].astype(np.uint32)
         self.sink.append("events", chunk.index, time=time, kind=kind, region=region)
 
-    def _ids(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+    def _ids(self, rows: AnyArray) -> Ints:
         """Interned numbers of what the rows begin; new ones become known."""
         keys = np.empty(len(rows), np.int64)
         iv.keys(rows, keys)
@@ -391,7 +389,7 @@ class _Reading:
         )
         begin = np.ascontiguousarray(rows["time"][at])
 
-        def beside(event: int, otherwise: int) -> NDArray[np.int64]:
+        def beside(event: int, otherwise: int) -> Ints:
             """The value of an event that stands beside the begins."""
             of_event = rows[rows["type"] == event]
             if not len(of_event):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.data.consistency import CUT_OFF, LEFT_OPEN
 from desktop.data.events import Activity, Importer, Location, MessageKind, MetricAbout, Region, Sink
 from desktop.errors import TraceFormatError
@@ -98,7 +99,7 @@ _OPENMP = {
 }  # fmt: skip
 _MAKING = ("Comm_dup", "Comm_split", "Comm_create", "Comm_split_type", "Comm_dup_with_info", "Cart_create")
 
-Columns = NDArray[Any]
+Columns = AnyArray
 
 
 @dataclass
@@ -352,11 +353,11 @@ class RecordedClock:
         """A tick, its ns, and ns in a tick."""
         return self._tick, self._ns - self.zero, self._rate
 
-    def of(self, ticks: Columns) -> NDArray[np.int64]:
+    def of(self, ticks: Columns) -> Ints:
         since = (ticks - np.uint64(self._tick)).view("i8")
         # Whole seconds and the rest apart would be exact; a float64 is to a nanosecond within 100 days.
         scaled = np.clip(since * self._rate, -(2.0**62), 2.0**62).astype("i8")
-        result: NDArray[np.int64] = scaled + (self._ns - self.zero)
+        result: Ints = scaled + (self._ns - self.zero)
         return result
 
 
@@ -497,14 +498,14 @@ class _Reader:
             )  # fmt: skip
 
     @staticmethod
-    def _times(block: Columns, clock: RecordedClock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _times(block: Columns, clock: RecordedClock) -> tuple[Ints, Ints]:
         last = block["begin"] + block["duration"] * (block["call"] < COMMUNICATOR)
         long = np.flatnonzero((block["call"][:-1] < COMMUNICATOR) & (block["call"][1:] == LONG))
         last[long] = block["begin"][long + 1]
         return clock.of(block["begin"]), clock.of(last)
 
     def _events(
-        self, file: _File, block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], regions: Columns,
+        self, file: _File, block: Columns, begin: Ints, end: Ints, regions: Columns,
         texts: dict[int, list[bytes]], inside: Columns,
     ) -> Columns:  # fmt: skip
         """Append them; the regions that are open after them, of those that were `inside` before."""
@@ -540,7 +541,7 @@ class _Reader:
         step = np.concatenate((np.ones(inside.size, "i8"), 1 - 2 * kind[marks]))
         depth = np.cumsum(step)
         least = np.minimum.accumulate(depth[::-1])[::-1]
-        return np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)]
+        return np.asarray(np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)])
 
     def _peers(self, file: _File, ranks: Columns) -> NDArray[np.int32]:
         known, locations = self._teams[file.team]
@@ -549,8 +550,8 @@ class _Reader:
         return result
 
     def _messages(
-        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
-        end: NDArray[np.int64],
+        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: Ints,
+        end: Ints,
     ) -> None:  # fmt: skip
         call, part = block["call"], block["duration"]
         request = block["amount"] >> np.uint64(40)
@@ -581,8 +582,8 @@ class _Reader:
         )  # fmt: skip
 
     def _collectives(
-        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
-        end: NDArray[np.int64],
+        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: Ints,
+        end: Ints,
     ) -> None:  # fmt: skip
         # A persistent one begins by its start, which tells the call that it is equal to.
         started = (block["call"] == STARTED) & (block["duration"] == COLLECTIVE)
@@ -603,7 +604,7 @@ class _Reader:
             root=self._peers(file, block["peer"].astype("i8")), sent=sent, received=received,
         )  # fmt: skip
 
-    def _moved(self, file: _File, kinds: _Kinds, block: Columns, end: NDArray[np.int64]) -> None:
+    def _moved(self, file: _File, kinds: _Kinds, block: Columns, end: Ints) -> None:
         call = np.minimum(block["call"], len(kinds.metric) - 1)
         which = np.flatnonzero(kinds.moves[call] & (block["call"] < COMMUNICATOR))
         for number in np.unique(call[which]).tolist():
@@ -651,15 +652,15 @@ def _role(call: str) -> str:
     return "point2point" if "end" in call or "ecv" in call else "function"
 
 
-def is_timed(block: Columns) -> NDArray[np.bool_]:
+def is_timed(block: Columns) -> Flags:
     """Which records have a time of their own, in the order of the records."""
-    timed: NDArray[np.bool_] = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
+    timed: Flags = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
     return timed | (block["call"] < COMMUNICATOR)
 
 
 def _sorted_part(
-    block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], before: np.int64
-) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64], bool]:
+    block: Columns, begin: Ints, end: Ints, before: np.int64
+) -> tuple[Columns, Ints, Ints, bool]:
     """The records up to the first that is before the one that it follows, and whether there is one.
 
     Calls follow each other on a thread; definitions have no time.

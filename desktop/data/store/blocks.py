@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Condition, Event, Lock, RLock, Thread
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
 from desktop.errors import DesktopError, StoreError, explained
@@ -161,9 +161,7 @@ class Blocks:
             for thread in threads:
                 thread.join()
 
-    def _bring(
-        self, wanted: NDArray[np.int64], over: Event, progress: Progress | None = None, text: str = ""
-    ) -> None:
+    def _bring(self, wanted: Ints, over: Event, progress: Progress | None = None, text: str = "") -> None:
         """Have these blocks here, of which others may bring some, until `over`."""
         whole = wanted.size
         while wanted.size and not over.is_set():
@@ -187,16 +185,16 @@ class Blocks:
                 raise StoreError("the other machine does not send what it was asked for", file=self.place)
             wanted = wanted[self._state[wanted] != _HERE]
 
-    def _blocks_of(self, ranges: Ranges) -> NDArray[np.int64]:
+    def _blocks_of(self, ranges: Ranges) -> Ints:
         """Numbers of the blocks in which these bytes lie, that are not here."""
         numbers = [
             np.arange(max(at, 0) // self.block, -(-min(at + size, self.size) // self.block))
             for at, size in ranges
         ]
         blocks = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
-        return blocks[self._state[blocks] != _HERE]
+        return np.asarray(blocks[self._state[blocks] != _HERE])
 
-    def _ranges_of(self, blocks: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def _ranges_of(self, blocks: Ints) -> list[tuple[int, int]]:
         cuts = np.flatnonzero(np.diff(blocks) > 1) + 1
         runs = ((int(run[0]) * self.block, (int(run[-1]) + 1) * self.block) for run in np.split(blocks, cuts))
         return [(begin, min(end, self.size) - begin) for begin, end in runs]
@@ -216,7 +214,7 @@ class Blocks:
         """Whether all of these bytes are here."""
         return not self._blocks_of(ranges).size
 
-    def missing(self) -> NDArray[np.int64]:
+    def missing(self) -> Ints:
         """Numbers of blocks that nobody has asked for."""
         return np.flatnonzero(self._state == _MISSING)
 

@@ -10,9 +10,8 @@ from typing import Self, TypeVar
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Ints
 from desktop.data.events import TABLES
 from desktop.data.lines import in_order
 from desktop.data.packing import Chunks, unpack
@@ -49,7 +48,7 @@ class TraceStore(Description):
         file: h5py.File,
         description: Description,
         tables: dict[str, dict[str, h5py.Dataset]],
-        index: dict[str, NDArray[np.int64]],
+        index: dict[str, Ints],
         identity: str = "",
         slot: Slot | None = None,
         blocks: Blocks | None = None,
@@ -61,7 +60,7 @@ class TraceStore(Description):
         self.slot = slot
         #: of a store on another machine: what of it is here
         self.elsewhere = blocks
-        self._places: dict[tuple[str, str], NDArray[np.int64]] = {}
+        self._places: dict[tuple[str, str], Ints] = {}
         vars(self).update(vars(description))
         self._file = file
         self._lock = RLock()
@@ -115,7 +114,7 @@ class TraceStore(Description):
         places = [self._chunk_places(table, name) for name in self._tables[table]]
         return self.elsewhere.has([(int(at), int(size)) for part in places for at, size, _ in part])
 
-    def _chunk_places(self, table: str, name: str) -> NDArray[np.int64]:
+    def _chunk_places(self, table: str, name: str) -> Ints:
         """(chunks, 3) where each chunk of a column begins in the file, its bytes, filters left out."""
         known = self._places.get((table, name))
         if known is None:
@@ -135,7 +134,7 @@ class TraceStore(Description):
             self._places[table, name] = known
         return known
 
-    def skeleton(self) -> NDArray[np.int64]:
+    def skeleton(self) -> Ints:
         """(n, 2) first byte and bytes of all in the file but the slot and the rows of tables, of derived
         ones only those that are large: what is to be brought to another machine before anything else."""
         chunks = [
@@ -215,7 +214,7 @@ class TraceStore(Description):
         except (OSError, RuntimeError, ValueError) as error:
             raise self.damaged(f"rows from {number * size} of {table} cannot be read") from error
 
-    def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[AnyArray, ...]]:
+    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[AnyArray, ...]]:
         """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
         of each. Only for tables known to fit into memory.
 
@@ -249,7 +248,7 @@ class TraceStore(Description):
         check_values(table, block, self._bound, self.damaged)
         return self._index[table], tuple(block[name] for name in columns)
 
-    def places(self, table: str) -> NDArray[np.int64]:
+    def places(self, table: str) -> Ints:
         """(locations, 2) the first row and the number of rows of each location."""
         return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
 
@@ -371,7 +370,7 @@ def _checked(path: Path, file: h5py.File, blocks: Blocks | None) -> TraceStore:
     description = decode(described)
     locations = len(description.locations)
     tables: dict[str, dict[str, h5py.Dataset]] = {}
-    index: dict[str, NDArray[np.int64]] = {}
+    index: dict[str, Ints] = {}
     for folder, declared in (("tables", TABLES), ("derived", DERIVED)):
         parent = _child(file, folder, h5py.Group)
         if parent is None:
@@ -398,12 +397,12 @@ def _slot(path: Path, file: h5py.File) -> Slot | None:
 
 def _checked_table(
     group: h5py.Group, columns: dict[str, str], locations: int
-) -> tuple[dict[str, h5py.Dataset], NDArray[np.int64]]:
+) -> tuple[dict[str, h5py.Dataset], Ints]:
     places = _child(group, "index", h5py.Dataset)
     if places is None or places.dtype != np.int64 or places.shape != (locations, 2):
         raise ValueError(f"{group.name} has no index of its locations")
     _plain(places, places.id.get_create_plist())
-    index: NDArray[np.int64] = places[:]
+    index: Ints = places[:]
     datasets = {name: _dataset(group, name, dtype, True, None) for name, dtype in columns.items()}
     rows = {dataset.size for dataset in datasets.values()}
     if len(rows) != 1:

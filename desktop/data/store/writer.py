@@ -9,13 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import AnyArray
+from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import arithmetic
 from desktop.core.plain import JSON
 from desktop.data.atomic import PartFile
@@ -263,7 +263,7 @@ class StoreWriter(Description):
             if self._tables.pop(table, None) is not None:
                 del self._file["derived"][table]
 
-    def take_over(self, parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]]) -> None:
+    def take_over(self, parts: Sequence[tuple[TraceStore, Ints, NDArray[np.uint32]]]) -> None:
         """Copy all rows of partial stores, in the order of the locations here.
 
         Parameters
@@ -424,9 +424,9 @@ class _TableWriter:
 
     def take_over(
         self,
-        parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]],
-        locations: NDArray[np.int64],
-        places: NDArray[np.int64],
+        parts: Sequence[tuple[TraceStore, Ints, NDArray[np.uint32]]],
+        locations: Ints,
+        places: Ints,
         bound: Callable[[str], int],
     ) -> None:
         """Rows of `locations`, which lie at `places`: (n, 3) part, first row and number of rows."""
@@ -587,7 +587,7 @@ _ENTER = int(EventKind.ENTER)
 
 
 @arithmetic
-def count_events(kind: Any, region: Any, recorded: Any, enters: Any) -> tuple[int, int]:
+def count_events(kind: Bytes, region: AnyArray, recorded: Flags, enters: Ints) -> tuple[int, int]:
     """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
     entered = left = 0
     for i in range(kind.size):

@@ -61,7 +61,7 @@ class PhasesView(QWidget):
         self.setObjectName("phases_over_p")
         self._found: PhaseModel | SystemsModel | None = None
         self._matched = ""
-        self.said = quiet(objectName="phases_said", contentsMargins=(8, 4, 8, 2))
+        self.words = quiet(objectName="phases_words", contentsMargins=(8, 4, 8, 2))
         self.chart = Chart("Phases over p", help_at="compare.md#phases-over-p")
         self.table = FrameView("Predictions of the phases")
         self.back = QPushButton("Back to the comparison")
@@ -81,7 +81,7 @@ class PhasesView(QWidget):
         parts = self._on, self.system, shown, self.what, at, self.p, None, self.systems, self.back
         bar = row(*parts, margins=(8, 2, 8, 2))
         down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))
-        lay_out(self, self.said, bar, (down, 1), margins=0, spacing=2)
+        lay_out(self, self.words, bar, (down, 1), margins=0, spacing=2)
         self.what.currentIndexChanged.connect(lambda _: self._draw())
         self.p.valueChanged.connect(lambda _: self._show())
 
@@ -116,7 +116,7 @@ class PhasesView(QWidget):
             text = (
                 "The runs are being read…" if waiting else "No model of the phases can be made of these runs."
             )
-            self.said.setText(text)
+            self.words.setText(text)
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)
             return
@@ -129,7 +129,7 @@ class PhasesView(QWidget):
             *(f"{one}." for one in speed_lines(model_shown)), *warnings(model_shown, at),
             f"{capital(self._matched)}.",
         ))  # fmt: skip
-        self.said.setText(f"<b>{escape(' '.join(sentences(model_shown)))}</b><br>{escape(notes)}")
+        self.words.setText(f"<b>{escape(' '.join(sentences(model_shown)))}</b><br>{escape(notes)}")
         frame = table(model_shown, at)
         order = frame.sort_values("p", ascending=False, kind="stable").reset_index(drop=True)
         order.attrs.update(frame.attrs)

@@ -611,9 +611,9 @@ class RunsView(TimePlot):
     def _hover_at(self, p: QPointF, region: str) -> None:
         phase_there = self._phase_at(p) if region == "strip" else None
         self.setCursor(Qt.CursorShape.PointingHandCursor if phase_there else Qt.CursorShape.ArrowCursor)
-        self.setToolTip(self._told(*phase_there) if phase_there else "")
+        self.setToolTip(self._phase_words(*phase_there) if phase_there else "")
 
-    def _told(self, run: int, phase: int) -> str:
+    def _phase_words(self, run: int, phase: int) -> str:
         """A phase and its match, in words."""
         alignment = self._alignment
         assert alignment is not None

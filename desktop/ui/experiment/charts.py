@@ -28,7 +28,7 @@ CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) 
 LABELLED = 6
 
 
-def told(effect: Effect, in_model: bool, half: bool, unit: str) -> str:
+def effect_words(effect: Effect, in_model: bool, half: bool, unit: str) -> str:
     """One effect in words, for a hover."""
     scale = 0.5 if half else 1.0
     unit = f" {unit}" if unit else ""
@@ -82,7 +82,7 @@ def half_normal(analysis: Effects | None, every: Effects | None, half: bool, uni
             labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
             series.append(
                 Series("points", size[at], quantile[at], label, colour=1 if sign else 0, mark=MARKS[mark],
-                       names=tuple(told(effects[k], in_model[k], half, unit) for k in at),
+                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in at),
                        keys=tuple(int(k) for k in at), labels=labels,
                        faint=frozenset(i for i, k in enumerate(at) if not in_model[k]))
             )  # fmt: skip
@@ -123,8 +123,8 @@ def pareto(
             series.append(
                 Series("bars", np.array([place[k] for k in at]),
                        np.array([abs(effects[k].value) * scale for k in at]), label, colour=int(sign),
-                       names=tuple(told(effects[k], in_model[k], half, unit) for k in at), keys=tuple(at),
-                       faint=faint)
+                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in at),
+                       keys=tuple(at), faint=faint)
             )  # fmt: skip
     limits = []
     limit = limit_of(analysis)

@@ -65,12 +65,12 @@ class CompareStep(Step):
         self.barriers = set_up(FrameView("Barrier pairs"), chosen=bench.select)
         self.cost = self._cost(-1e9, "Effect of the artificial barrier itself")
         self.cost_se = self._cost(0, "Standard error of the effect of the artificial barrier")
-        self.barrier_said = quiet()
+        self.barrier_words = quiet()
         self.other = choices({}, act=lambda _: self._draw(), name="Other version")
         self.versions = set_up(FrameView("Versions"), chosen=bench.select)
-        self.version_said = quiet()
+        self.version_words = quiet()
         self.scaling = set_up(FrameView("Scaling"), chosen=bench.select)
-        self.scaling_said = quiet()
+        self.scaling_words = quiet()
         self.factor, self.scale = (
             choices({}, act=lambda _: self._draw(), name=name) for name in ("Factor", "Scale")
         )
@@ -83,39 +83,39 @@ class CompareStep(Step):
         self.single = FrameView("One factor and the scale")
         self.over_p = set_up(FrameView("Effects over processors"), chosen=bench.select)
         self.over_p_chart = Chart("Effect against processors")
-        self.over_p_said = quiet()
+        self.over_p_words = quiet()
         self.doses = set_up(FrameView("Effects over the delay"), chosen=bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
-        self.dose_said = quiet()
+        self.dose_words = quiet()
         shown = {"unit": "effect per unit of delay", "effect": "effect"}
         self.dose_shown = choices(shown, act=lambda _: self._draw_many(), name="Chart of delay sizes")
         self.response = choices({}, act=bench.choose_rows, name="Response that ranks the runs")
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
-        self.search_said = quiet()
+        self.search_words = quiet()
         artificial = QLabel("Effect of the artificial barrier itself")
         with_scale = (
             QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, QLabel("Standard error"),
         )  # fmt: skip
         self.tabs = tabbed({
             "Barriers": stacked(
-                row(artificial, self.cost, QLabel("±"), self.cost_se, None), self.barrier_said,
+                row(artificial, self.cost, QLabel("±"), self.cost_se, None), self.barrier_words,
                 (self.barriers, 1),
             ),
             "Versions": stacked(
-                row(QLabel("This and"), self.other, None), self.version_said, (self.versions, 1)
+                row(QLabel("This and"), self.other, None), self.version_words, (self.versions, 1)
             ),
-            "Scaling": stacked(self.scaling_said, (self.scaling, 1)),
+            "Scaling": stacked(self.scaling_words, (self.scaling, 1)),
             "One factor and the scale": stacked(
                 row(*with_scale, self.half_se, None), self.verdict, (self.single, 1)
             ),
-            "Processors": stacked(self.over_p_said, (beside(self.over_p, self.over_p_chart), 1)),
+            "Processors": stacked(self.over_p_words, (beside(self.over_p, self.over_p_chart), 1)),
             "Delay sizes": stacked(
-                row(QLabel("Show"), self.dose_shown, None), self.dose_said,
+                row(QLabel("Show"), self.dose_shown, None), self.dose_words,
                 (beside(self.doses, self.dose_chart), 1),
             ),
             "Array search": stacked(
-                row(QLabel("Response"), self.response, None), self.search_said,
+                row(QLabel("Response"), self.response, None), self.search_words,
                 (beside(self.ranking, self.level_chart), 1),
             ),
         })  # fmt: skip
@@ -198,7 +198,7 @@ class CompareStep(Step):
     def _draw_barriers(self, here: Compared | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
         pairs = comparing.barriers(here, cost, cost_se) if here else ()
-        self.barrier_said.setText(
+        self.barrier_words.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
             "barrier is not free: measure FB2 with a delay of 0 and type its effect and standard error."
@@ -212,16 +212,16 @@ class CompareStep(Step):
         refill(self.other, {k: t.name for k, t in enumerate(others)})
         if here is None or not others:
             self.versions.show_rows((), [])
-            self.version_said.setText("Add the table of another version of the program.")
+            self.version_words.setText("Add the table of another version of the program.")
             return
         other = others[self.other.currentData()]
         try:
             terms = comparing.normalised(here, other)
         except ValueError as error:
-            self.version_said.setText(f"Versions cannot be compared: {error}.")
+            self.version_words.setText(f"Versions cannot be compared: {error}.")
             terms = ()
         else:
-            self.version_said.setText(
+            self.version_words.setText(
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
@@ -231,12 +231,12 @@ class CompareStep(Step):
         try:
             scalings = comparing.two_scales(self._all())
         except ValueError as error:
-            self.scaling_said.setText(f"Two tables are combined here: {error}.")
+            self.scaling_words.setText(f"Two tables are combined here: {error}.")
             self.scaling.show_rows(*effect_rows.scales(()))
             return
         sized = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
         p, q = sized[0].processors, sized[-1].processors
-        self.scaling_said.setText(
+        self.scaling_words.setText(
             f"A is {sized[0].name} on {p:g}, B is {sized[-1].name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
@@ -288,13 +288,13 @@ class CompareStep(Step):
         tables = self._all()
         try:
             self._scaled = comparing.over_processors(tables)
-            self.over_p_said.setText(
+            self.over_p_words.setText(
                 "Effects over processors fitted by a/p + b (weighted by their standard errors): a is shared, "
                 "b is not. Slope is that of ln effect on ln p."
             )
         except ValueError as error:
             self._over_p_why = f"This {error}. Add tables and say their processors."
-            self.over_p_said.setText(self._over_p_why)
+            self.over_p_words.setText(self._over_p_why)
         self.over_p.show_rows(*effect_rows.over_processors(self._scaled))
         try:
             self._dosed = comparing.doses(tables)
@@ -303,10 +303,10 @@ class CompareStep(Step):
             if self.dose_shown.currentData() == "effect":
                 shown = "Effect at each size of the delay, as a pilot has it."
             fails = f" The linear model fails for {', '.join(bent)} (dashed)." if bent else ""
-            self.dose_said.setText(shown + fails)
+            self.dose_words.setText(shown + fails)
         except ValueError as error:
             self._dose_why = f"This {error}. Add tables and say their delays."
-            self.dose_said.setText(self._dose_why)
+            self.dose_words.setText(self._dose_why)
         self.doses.show_rows(*effect_rows.doses(self._dosed))
         self._draw_charts(self.bench.snapshot.selected)
 
@@ -314,11 +314,11 @@ class CompareStep(Step):
         """The largest effects, and the one that is chosen."""
         largest = sorted(self._scaled, key=lambda s: -max(map(abs, s.effect)))
         content = charts.over_scale(self._scaled, _few([s.term for s in largest], selected), self._over_p_why)
-        self.over_p_chart.set_content(content, self.over_p_said.text())
+        self.over_p_chart.set_content(content, self.over_p_words.text())
         names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
         whole = self.dose_shown.currentData() == "effect"
         content = charts.over_delay(self._dosed, names, self._dose_why, whole)
-        self.dose_chart.set_content(content, self.dose_said.text())
+        self.dose_chart.set_content(content, self.dose_words.text())
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
         search = new.search
@@ -329,7 +329,7 @@ class CompareStep(Step):
             "column of levels or sizes for each factor, and one of responses."
         )
         if search is None:
-            self.search_said.setText(why)
+            self.search_words.setText(why)
             self.ranking.show_rows((), [])
             self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
@@ -341,12 +341,12 @@ class CompareStep(Step):
         have = "setting has" if search.unseen == 1 else "settings have"
         gaps = f" {search.unseen} {have} no response, so level means are of different runs."
         gaps = (gaps if search.unseen else "") + (f" {refused}." if refused else "")
-        self.search_said.setText(
+        self.search_words.setText(
             f"Best so far: run {search.names[0]} with {digits(search.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"
         )
         self.ranking.show_rows(*effect_rows.ranking(search))
-        self.level_chart.set_content(_level_means(search.levels, search.factors), self.search_said.text())
+        self.level_chart.set_content(_level_means(search.levels, search.factors), self.search_words.text())
 
     # ---- acting
 

@@ -336,12 +336,12 @@ class DesignStep(Step):
     # ---- editing
 
     @described
-    def _plan(self, experiment: Experiment, label: str, **changes: object) -> None:
+    def _plan(self, experiment: Experiment, /, label: str, **changes: object) -> None:
         if not self._showing:
             self._edit(label, replace(experiment, plan=changed(experiment.plan, changes)))
 
     @described
-    def _take_plan(self, experiment: Experiment, label: str, **changes: object) -> None:
+    def _take_plan(self, experiment: Experiment, /, label: str, **changes: object) -> None:
         """Another design: nothing of the one before but replicates and seed."""
         kept = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
         self._plan(label, **{**vars(kept), **changes})

@@ -61,7 +61,7 @@ class NewExperimentDialog(Dialog):
             lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap,
             font=QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont),
         )  # fmt: skip
-        self.said = quiet()
+        self.words = quiet()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         role = QDialogButtonBox.ButtonRole.ActionRole
         self.make = buttons.addButton("&Make the experiment", role)
@@ -85,7 +85,7 @@ class NewExperimentDialog(Dialog):
             "they are. Nothing is built or run before you have read the commands."
         )
         both = beside(self.places, self.source, 52)
-        lay_out(self, why, fields, (both, 1), self.said, buttons)
+        lay_out(self, why, fields, (both, 1), self.words, buttons)
         self.resize(980, 680)
         bench.subscribe(self._listen)
         self.look()
@@ -126,10 +126,10 @@ class NewExperimentDialog(Dialog):
         if (asked, trace) == (self._asked, getattr(self, "_trace", None)):
             return
         self._asked, self._trace = asked, trace
-        self.said.setText("Reading the sources…")
-        self.bench.look_for_places(asked, Path(trace) if trace else None, self._found)
+        self.words.setText("Reading the sources…")
+        self.bench.look_for_places(asked, Path(trace) if trace else None, self._take_places)
 
-    def _found(self, spots: tuple[Spot, ...]) -> None:
+    def _take_places(self, spots: tuple[Spot, ...]) -> None:
         if self._finished:
             return
         self._spots = spots
@@ -204,14 +204,14 @@ class NewExperimentDialog(Dialog):
             text += "name the program's folder or source."
         else:
             text = f"{count} of {len(self._spots)} places get a delay."
-        self.said.setText(text if where else f"{text} Name the folder of the experiment.")
+        self.words.setText(text if where else f"{text} Name the folder of the experiment.")
         self.make.setEnabled(bool(where) and possible)
 
     # ---- acting
 
     def _listen(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         if new.problem and new.problem != old.problem:
-            self.said.setText(new.problem)
+            self.words.setText(new.problem)
 
     def _choose_program(self, folder: bool) -> None:
         title, way = ("Folder", "folder") if folder else ("Source", "open")

@@ -28,7 +28,7 @@ def described(act: Callable[Concatenate[S, Experiment, A], R]) -> Callable[Conca
     fields say that they were left also when it is closed."""
 
     @functools.wraps(act)
-    def done(step: S, *given: A.args, **named: A.kwargs) -> R | None:
+    def done(step: S, /, *given: A.args, **named: A.kwargs) -> R | None:
         experiment = step.bench.snapshot.project.experiment
         return None if experiment is None else act(step, experiment, *given, **named)
 

@@ -97,7 +97,7 @@ class ProgramStep(Step):
         self.pilot = button(
             "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
         )
-        self.pilot_said = quiet()
+        self.pilot_words = quiet()
         self.take = button("", self._take_pilot, "Of every place, in the description")
         self._lay_out()
 
@@ -109,7 +109,7 @@ class ProgramStep(Step):
             ("", row(self.pilot, self.take, None)), ("Chec&k pattern", self.check),
             ("Time &limit", self.limit), ("&Other load", self.busy),
         )  # fmt: skip
-        program = group("Program", fields, self.shell, self.pilot_said)
+        program = group("Program", fields, self.shell, self.pilot_words)
         add = button("Add response", self._add_response)
         remove = button("Remove response", self._remove_response)
         left = stacked(program, (group("Responses", self.responses, row(add, remove, None)), 1))
@@ -192,13 +192,13 @@ class ProgramStep(Step):
     def _show_pilot(self, new: ExperimentSnapshot) -> None:
         pilot = new.pilot
         self.pilot.setEnabled(new.running == "idle")
-        self.pilot_said.setVisible(pilot is not None)
+        self.pilot_words.setVisible(pilot is not None)
         experiment = new.project.experiment
         sizes = pilot.sizes if pilot is not None else {}
         self.take.setVisible(bool(pilot and sizes and experiment and taken(experiment, pilot) != experiment))
         if pilot is not None:
             more = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
-            self.pilot_said.setText(f"Pilot: {pilot.reason}.{more}")
+            self.pilot_words.setText(f"Pilot: {pilot.reason}.{more}")
             alike = set(sizes.values())
             self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
@@ -232,11 +232,11 @@ class ProgramStep(Step):
     # ---- editing
 
     @described
-    def _edit(self, experiment: Experiment, label: str, **changes: object) -> bool:
+    def _edit(self, experiment: Experiment, /, label: str, **changes: object) -> bool:
         return self.bench.edit(label, changed(experiment, changes))
 
     @described
-    def _program(self, experiment: Experiment, label: str, **changes: object) -> None:
+    def _program(self, experiment: Experiment, /, label: str, **changes: object) -> None:
         program = changed(experiment.program, changes)
         self.bench.edit(label, replace(experiment, program=program))
 

@@ -14,7 +14,7 @@ from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
 from desktop.data.confirm import CONFIRMATION, RUNS
-from desktop.data.confirm import told as told_confirmed
+from desktop.data.confirm import describe as describe_confirmed
 from desktop.data.experiment import JOURNAL
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import ErrandDialog, Step, let_toggle
@@ -107,7 +107,7 @@ class ReadStep(Step):
         )
         self.rows = choices({}, act=self._choose_rows, name="Only rows where")
         self.rows_label = QLabel("Rows")
-        self.said = quiet()
+        self.words = quiet()
         self.answer = quiet(font=set_up(self.font(), bold=True))
         self.confirmed = quiet()
         in_turn = "Run the largest effect alone and the program as it is, in turn"
@@ -170,7 +170,7 @@ class ReadStep(Step):
             row(*errors, None),
             row((self.answer, 1), self.confirm),
             self.confirmed,
-            self.said,
+            self.words,
             (beside(left, plots, 48), 1),
         )
 
@@ -209,7 +209,7 @@ class ReadStep(Step):
         self.confirm.setEnabled(named and new.running == "idle")
         self.confirmed.setVisible(new.confirmed is not None)
         if new.confirmed is not None:
-            self.confirmed.setText(f"{capital(told_confirmed(new.confirmed, new.unit))}.")
+            self.confirmed.setText(f"{capital(describe_confirmed(new.confirmed, new.unit))}.")
 
     def ask_confirmation(self) -> None:
         """Show what is run to confirm the largest effect, and run it if the user says so."""
@@ -299,7 +299,7 @@ class ReadStep(Step):
         if math.isfinite(effects.variance) and effects.variance > 0 and effects.error != "lenth":
             spread = f" (s = {digits(math.sqrt(effects.variance), 3)}{unit}, {effects.df} df)"
         marked = sum(e.significant for e in effects.effects)
-        self.said.setText(
+        self.words.setText(
             f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
             f"Mean {digits(effects.mean)}{error}{unit}, {base} {digits(effects.unperturbed)}{plain}, "
             f"{count(len(effects.trials.y), 'trial')}. "
@@ -335,7 +335,7 @@ class ReadStep(Step):
     # ---- charts
 
     def _draw(self, new: ExperimentSnapshot) -> None:
-        effects, analysis, words = new.effects, new.project.analysis, self.said.text()
+        effects, analysis, words = new.effects, new.project.analysis, self.words.text()
         content = charts.half_normal(effects, new.every, analysis.half, new.effect_unit, new.selected)
         self.half_normal.set_content(content, words)
         self._draw_pareto(new)
@@ -353,7 +353,7 @@ class ReadStep(Step):
         rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
         half, most = new.project.analysis.half, max(4, min(30, rows))
         content = charts.pareto(new.effects, new.every, half, new.effect_unit, new.selected, most)
-        self.pareto.set_content(content, self.said.text())
+        self.pareto.set_content(content, self.words.text())
 
     @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -434,8 +434,8 @@ class PinPanel(QWidget):
         self.chart = Chart("Share of the region in every phase")
         self.table = FrameView("Phases with the region")
         choose = "Choose a trace of the same program, then an effect: the phases in which its routine runs."
-        self.said = quiet(choose)
-        lay_out(self, row(self.open, QLabel("Region"), self.region, None), self.said,
+        self.words = quiet(choose)
+        lay_out(self, row(self.open, QLabel("Region"), self.region, None), self.words,
             (beside(self.table, self.chart, 60), 1), margins=0,
         )  # fmt: skip
 
@@ -498,12 +498,12 @@ class PinPanel(QWidget):
         if selected and not self._belongs(self.bench.snapshot):
             pin = f"No region is called like {selected} or its routine; choose the one it belongs to. {name}"
         noun = "phase" if len(runs) == 1 else "phases"
-        self.said.setText(
+        self.words.setText(
             f"{pin} runs in {noun} {', '.join(runs)} of {len(rows)} of {pinned.path.name}, mostly in phase "
             f"{int(np.argmax(inclusive)) + 1} ({digits(float(inclusive.max()))} of "
             f"{digits(float(inclusive.sum()))} s)."
         )
-        self.chart.set_content(charts.in_phases(pinned.start_s, pinned.end_s, share, name), self.said.text())
+        self.chart.set_content(charts.in_phases(pinned.start_s, pinned.end_s, share, name), self.words.text())
 
 
 def turn_to(combo: QComboBox, word: str) -> None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.units import digits
 from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.workbench import model_results as results
@@ -30,7 +30,7 @@ def _empty(text: str = _NO_FIT) -> Content:
     return Content(Axis(""), Axis(""), empty=text)
 
 
-def _told(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
+def _measurement_words(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
     """A measurement in words, for the pointer."""
     data = fit.data
     error = 100 * (fit.response.y[k] - fit.fitted[k]) / fit.response.y[k]
@@ -43,8 +43,8 @@ def _told(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
     )
 
 
-def _told_at(fit: ModelFit, lines: tuple[int, ...], at: NDArray[np.int64], k: int) -> str:
-    return _told(fit, lines, int(at[k]))
+def _measurement_words_at(fit: ModelFit, lines: tuple[int, ...], at: Ints, k: int) -> str:
+    return _measurement_words(fit, lines, int(at[k]))
 
 
 def scaling(
@@ -78,7 +78,7 @@ def scaling(
             series.append(
                 Series(
                     "points", cell_scaling.p, cell_scaling.value, name, colour, mark,
-                    names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
+                    names=partial(_measurement_words_at, fit, selection.lines, at), keys=keys[at],
                 )
             )  # fmt: skip
         elif not alone:
@@ -91,7 +91,7 @@ def scaling(
             series.append(
                 Series(
                     "points", cell_scaling.p[mine], cell_scaling.value[mine], "this run", 2, "diamond",
-                    names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
+                    names=partial(_measurement_words_at, fit, selection.lines, at), keys=keys[at],
                 )
             )  # fmt: skip
     content = Content(
@@ -178,7 +178,7 @@ def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
     odd = set(suspects(fit).tolist())
     marked = frozenset(k for k, place in enumerate(at.tolist()) if place in odd)
     series = Series(
-        "points", x, fit.residual[at], names=partial(_told_at, fit, selection.lines, at),
+        "points", x, fit.residual[at], names=partial(_measurement_words_at, fit, selection.lines, at),
         keys=np.array(selection.lines, np.int64)[at], labels=marked,
     )  # fmt: skip
     content = Content(
@@ -202,7 +202,7 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     series = (
         Series("line", ends, ends, "as normal errors would", "muted"),
         Series(
-            "points", x, y, names=partial(_told_at, fit, selection.lines, at),
+            "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, at),
             keys=np.array(selection.lines, np.int64)[at],
             labels=frozenset(k for k, place in enumerate(at.tolist()) if place in odd),
         ),
@@ -218,7 +218,7 @@ def cell_map(
     title: str,
     rows: tuple[str, ...],
     columns: tuple[str, ...],
-    values: NDArray[np.float64],
+    values: Floats,
     selected: tuple[int, int] | None = None,
     empty: str = "",
     *,
@@ -229,14 +229,14 @@ def cell_map(
     def number(value: float) -> str:
         return f"{value:.0f}" if whole else digits(value, 3)
 
-    def told(row: int, column: int) -> str:
+    def cell_words(row: int, column: int) -> str:
         value = float(values[row, column])
         text = number(value) if np.isfinite(value) else "nothing there"
         return f"{rows[row]} on {columns[column]}\n{title}: {text}"
 
     return Content(
         Axis("", categories=columns), Axis("", categories=rows, down=True), empty=empty, heading=title,
-        cells=Cells(values, number, told, selected=selected),
+        cells=Cells(values, number, cell_words, selected=selected),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from desktop.data.report import (
     ReportTable,
     Section,
     Slide,
-    made_by,
+    provenance,
     today,
 )
 from desktop.ui.model import contents
@@ -83,7 +83,7 @@ def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
     subtitle = f"{count(fit.n, 'run')}, {count(len(fit.data.codes), 'code')} on "
     subtitle += count(len(fit.data.systems), "system")
     facts = ({"source": {"name": name}, "functions": list(fit.functions), "kind": fit.kind, "runs": fit.n},)
-    parts = (*parts, made_by(command))
+    parts = (*parts, provenance(command))
     return Report(
         f"Factor model of {name}", subtitle, today(), parts, facts, shown.headline[0], slides, appendix=True
     )

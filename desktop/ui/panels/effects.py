@@ -169,12 +169,12 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
                 lines.append("This trace names no regions, so no effect can be found in it.")
             else:
                 lines.append(escape(now.explained.problem or why_empty(now)))
-        lines += [self._told(one) for one in new.places]
+        lines += [self._factor_words(one) for one in new.places]
         if shown is not None and shown.problem:
             lines.append(escape(shown.problem))
         self.where.setText("<br>".join(lines))
 
-    def _told(self, place: PinnedFactor) -> str:
+    def _factor_words(self, place: PinnedFactor) -> str:
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:

@@ -37,10 +37,10 @@ class IterationsPanel(Panel):
         self._found: Iterations | None = None
         self._fit: PhaseFit | None = None
         self._made = False
-        self.said = quiet(textFormat=Qt.TextFormat.PlainText, accessibleName="Iterations found")
+        self.words = quiet(textFormat=Qt.TextFormat.PlainText, accessibleName="Iterations found")
         self.tools, self.flow = flowing()
         self.tools.hide()
-        self._whole = lay_out(self, self.said, self.tools, margins=(6, 4, 6, 4), spacing=4)
+        self._whole = lay_out(self, self.words, self.tools, margins=(6, 4, 6, 4), spacing=4)
         self._whole.addStretch(0)
 
     def _make(self) -> None:
@@ -82,7 +82,7 @@ class IterationsPanel(Panel):
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for: the least height for words, tools and chart."""
         em = self.fontMetrics().height()
-        words = self.said.heightForWidth(width - 12)
+        words = self.words.heightForWidth(width - 12)
         tools = self.tools.heightForWidth(width - 12) if self._found is not None and self._made else 0
         return max(words, 0) + max(tools, 0) + 9 * em
 
@@ -92,7 +92,7 @@ class IterationsPanel(Panel):
         iterations = new.explained.iterations if new.explained.run is new.run else None
         if iterations is None:
             self._found = None
-            self.said.setText(new.explained.problem or self._waiting(new))
+            self.words.setText(new.explained.problem or self._waiting(new))
             self._arrange()
             return
         if iterations is not self._found:
@@ -103,7 +103,7 @@ class IterationsPanel(Panel):
             if iterations.levels:
                 self._list_levels(iterations)
             else:
-                self.said.setText(f"No iterations were found. {iterations.reason}")
+                self.words.setText(f"No iterations were found. {iterations.reason}")
 
     @staticmethod
     def _waiting(new: Snapshot) -> str:
@@ -135,7 +135,7 @@ class IterationsPanel(Panel):
         level = self.shown
         if level is None or self._found is None:
             return
-        self.said.setText(f"{level.sentence} {self._found.reason}")
+        self.words.setText(f"{level.sentence} {self._found.reason}")
         text = "Phases of the run between the iterations, so that table and statistics tell of each"
         _offer(self.split, level.loop.count, text)
         self._list_odd(level)
@@ -180,7 +180,7 @@ class IterationsPanel(Panel):
         self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
         firm = firm_in(level, run.curve, self._fit)
         inner = ", ".join(
-            quantity(t, "s", 4) + ("" if one is None else f" ({one.told})")
+            quantity(t, "s", 4) + ("" if one is None else f" ({one.words})")
             for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
         )
         breaks = f", with breakpoints at {inner}" if inner else ""
@@ -206,7 +206,7 @@ class IterationsPanel(Panel):
         times = level.loop.bounds.tolist()
         if inner:
             times += unfolded(level.loop, self._fit.breaks[1:-1]).ravel().tolist()
-        self._workbench.take_breaks(times)
+        self._workbench.take_breakpoints(times)
 
     def _show_odd(self, index: object) -> None:
         level = self.shown

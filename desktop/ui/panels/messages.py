@@ -79,7 +79,7 @@ class MessagesPanel(Panel):
         def amount(value: float) -> str:
             return _bytes(round(value)) if unit == "B" else grouped(round(value))
 
-        def told(i: int, j: int) -> str:
+        def cell_words(i: int, j: int) -> str:
             value = float(grid[i, j])
             text = _bytes(value) if unit == "B" else f"{grouped(value)} messages"
             return f"{spans[i]} to {spans[j]}: {text}"
@@ -90,12 +90,12 @@ class MessagesPanel(Panel):
         content = Content(
             Axis("Receiver", categories=spans), Axis("Sender", categories=spans, down=True),
             cells=Cells(
-                grid, amount, told, "viridis", log=True, start=busiest, numbers=False,
+                grid, amount, cell_words, "viridis", log=True, start=busiest, numbers=False,
                 measure="Bytes" if unit == "B" else "Messages",
             ),
             square=True, empty=nothing,
         )  # fmt: skip
-        return content, told(*busiest) if grid.any() else nothing
+        return content, cell_words(*busiest) if grid.any() else nothing
 
     def room(self) -> int:
         """The height in which the matrix can be read, with its scale."""

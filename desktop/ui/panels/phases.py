@@ -34,7 +34,7 @@ from desktop.ui.mnemonics import rename
 from desktop.ui.pages import button, choices, divided, lay_out, set_up, stacked, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
-from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.theme import Theme
 from desktop.workbench.model import MIXING
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -110,30 +110,30 @@ class Why(QTextBrowser):
             toolTip="\n".join(f"{word} evidence: {meaning}" for word, meaning in STRENGTH.items()),
         )  # fmt: skip
         self.setObjectName("why")
-        self._told = Explanation()
+        self._explanation = Explanation()
         self.anchorClicked.connect(self._follow)
 
     @property
-    def told(self) -> bool:
+    def shows_causes(self) -> bool:
         """Whether causes are shown."""
-        return bool(self._told.level)
+        return bool(self._explanation.level)
 
     def say(self, text: str) -> None:
         """Why there is nothing yet."""
-        self._told = Explanation()
+        self._explanation = Explanation()
         self.setHtml(f"<p>{escape(text)}</p>")
 
     def set_theme(self, theme: Theme) -> None:
         """Links keep the colour that they were written in, so the words are written again."""
         self.document().setDefaultStyleSheet(f"a {{ color: {theme.accent} }}")
-        if self.told:
-            self.show_words(self._told)
+        if self.shows_causes:
+            self.show_words(self._explanation)
 
     def show_words(self, explanation: Explanation) -> None:
-        self._told = explanation
+        self._explanation = explanation
         first, *others = [
             f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
-            for text, k in explanation.said
+            for text, k in explanation.texts
         ]
         parts = [f"<b>{first}</b>", *others]
         for k, phase in enumerate(explanation.phases if len(explanation.phases) > 1 else ()):
@@ -145,10 +145,10 @@ class Why(QTextBrowser):
     def _follow(self, url: QUrl) -> None:
         kind, _, number = url.toString().partition(":")
         if kind == "cause":
-            cause = self._told.causes[int(number)]
+            cause = self._explanation.causes[int(number)]
             self.placeAsked.emit(cause.phase, cause.start_s, cause.end_s, cause.about)
         else:
-            phase = self._told.phases[int(number)]
+            phase = self._explanation.phases[int(number)]
             self.placeAsked.emit(int(number), phase.start_s, phase.end_s, -1)
 
 
@@ -248,11 +248,11 @@ class PhasesPanel(QScrollArea):
         self.why = Why()
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
-        self.break_picture = BreakPicture()
+        self.breakpoint_picture = BreakpointPicture()
         self.pictures = set_up(QTabWidget(), documentMode=True, objectName="pictures")
         for plot, title, what in (
             (self.epsilon_plot, "Error by n", "Error of the best fit of every n"),
-            (self.break_picture, "Breakpoints by n", "Where the breakpoints of every n lie"),
+            (self.breakpoint_picture, "Breakpoints by n", "Where the breakpoints of every n lie"),
         ):
             set_up(plot, minimumHeight=8 * self.fontMetrics().height(), nClicked=workbench.set_n)
             self.pictures.setTabToolTip(self.pictures.addTab(plot, title), f"{what}; a click takes that n")
@@ -419,7 +419,7 @@ class PhasesPanel(QScrollArea):
         words, problem = new.explained.words, new.explained.problem or new.explained.waits
         if words is not None and words.level:
             self.why.show_words(words)
-        elif words is not None or problem or new.run is not old.run or not self.why.told:
+        elif words is not None or problem or new.run is not old.run or not self.why.shows_causes:
             self.why.say(problem or why_empty(new))
         # else what was said stays until there is something new
 
@@ -443,7 +443,7 @@ class PhasesPanel(QScrollArea):
         n = new.project.phases.n
         if new.fit is not None and not new.refining:
             self.epsilon_plot.set_beyond(n, new.fit.epsilon)
-        for plot in (self.epsilon_plot, self.break_picture):
+        for plot in (self.epsilon_plot, self.breakpoint_picture):
             if plot.swept(n) or not new.refining:  # its error is known
                 plot.set_n(n)
 
@@ -516,7 +516,9 @@ class PhasesPanel(QScrollArea):
         of = PROCESSORS if new.run is None else new.run.curve.quantity
         model = new.project.phases.model
         self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first, of.of_error)
-        self.break_picture.set_sweep([(fit.breaks, fit.break_low, fit.break_high) for fit in fits], first)
+        self.breakpoint_picture.set_sweep(
+            [(fit.breaks, fit.breakpoint_low, fit.breakpoint_high) for fit in fits], first
+        )
 
 
 PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md", frozenset({"words"}))

@@ -132,7 +132,7 @@ class ViewsPanel(Panel):
                 self.note_table,
                 [
                     (
-                        " ".join(note.told(self._locations).split()),
+                        " ".join(note.text_at(self._locations).split()),
                         *_time((note.start_s, note.end_s), of),
                         COLOUR_NAMES[note.colour] + (", hidden" if note.hidden else ""),
                     )

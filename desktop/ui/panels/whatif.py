@@ -85,7 +85,7 @@ class WhatIfPanel(Panel):
         self._state: Imagined | None = None
         self._helps: tuple[Help, ...] | None = None
         self._shown: Changes | None = None
-        self.said = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
+        self.words = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
                            accessibleName="What the run would last")  # fmt: skip
         self.reset = set_up(QPushButton("&As recorded"), clicked=self._reset)
         self.reset.setToolTip("Take back all changes, also while they are being predicted")
@@ -135,8 +135,8 @@ class WhatIfPanel(Panel):
         for knob in self._speeds:
             knob.put(1.0)
         self.settings = QWidget()
-        self.said.setMinimumWidth(8 * self.fontMetrics().height())  # narrower than what it says asks for
-        lay_out(self.settings, row((self.said, 1), self.reset), self._grid, None, margins=0)
+        self.words.setMinimumWidth(8 * self.fontMetrics().height())  # narrower than what it says asks for
+        lay_out(self.settings, row((self.words, 1), self.reset), self._grid, None, margins=0)
         self.helps = FrameView("What would help most", sortable=False)
         self.helps.activatedKey.connect(self._apply)
         self.helps.chosen.connect(self._apply)
@@ -237,7 +237,7 @@ class WhatIfPanel(Panel):
         if state.task is not None and state.outdated:
             part = state.task.fraction
             text += f" Predicting{'' if part is None else f', {percent(part)}'} …"
-        self.said.setText(text)
+        self.words.setText(text)
         self._show_values()
 
     def _show_values(self) -> None:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import pyqtgraph as pg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -32,6 +32,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QToolTip
 
+from desktop.core.arrays import Bytes, Flags, Floats
 from desktop.core.units import asked_unit
 from desktop.data import chart
 from desktop.data.chart import AxisChoice, Content, Layout, Series, Way
@@ -130,9 +131,7 @@ class _WindowSheet(QtSheet):
             pixels[rows + k // wide, columns + k % wide] = alpha << 24 | r << 16 | g << 8 | b  # premultiplied
         self._painter.drawImage(0, 0, picture)
 
-    def cells(
-        self, colours: NDArray[np.uint8], shown: NDArray[np.bool_], box: tuple[float, float, float, float]
-    ) -> None:
+    def cells(self, colours: Bytes, shown: Flags, box: tuple[float, float, float, float]) -> None:
         rows, columns = shown.shape
         red, green, blue = np.moveaxis(colours.astype(np.uint32), 2, 0)
         pixels = np.where(shown, 0xFF000000 | red << 16 | green << 8 | blue, 0).astype(np.uint32)
@@ -141,7 +140,7 @@ class _WindowSheet(QtSheet):
         self._painter.drawImage(QRectF(*box), picture)
 
 
-def _level(steps: NDArray[np.float64]) -> bool:
+def _level(steps: Floats) -> bool:
     """Whether none of these steps (K, 2) leads aslant."""
     return bool((np.abs(steps) < 1e-9).any(axis=1).all())
 
@@ -431,7 +430,7 @@ class Chart(PlotView):
         if at is None:
             return ""
         cells = self._content.cells
-        return cells.told(*at) if cells is not None else self._content.series[at[0]].name(at[1])
+        return cells.words(*at) if cells is not None else self._content.series[at[0]].name(at[1])
 
     def _at(self, place: QPointF) -> tuple[int, int] | None:
         if not self._content.shown:

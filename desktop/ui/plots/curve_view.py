@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen, QRegion
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QRegion, QWheelEvent
 from PySide6.QtWidgets import QMenu
 
 from desktop.core.curve import StepCurve
@@ -94,17 +94,17 @@ def _first_other(known: Columns, c: Columns) -> int:
 class CurveView(TimePlot):
     """Utilization of one run with its phases; all lanes share one time axis, cursor and selection.
 
-    Signals tell what the user did with the mouse. `breakDragged` follows it (and ends with the old time if
-    the drag is given up), `breakDropped` comes once, when the button is released.
+    Signals tell what the user did with the mouse. `breakpointDragged` follows it (and ends with the old time
+    if the drag is given up), `breakpointDropped` comes once, when the button is released.
     """
 
     FIGURE, HELP = "curve", "guide.md#the-curve"
     phaseSelected = Signal(int)
-    breakDragged = Signal(int, float)
-    breakDropped = Signal(int, float)
-    breakAddRequested = Signal(float)
-    breakRemoveRequested = Signal(int)
-    breakLockToggled = Signal(int)
+    breakpointDragged = Signal(int, float)
+    breakpointDropped = Signal(int, float)
+    breakpointAddRequested = Signal(float)
+    breakpointRemoveRequested = Signal(int)
+    breakpointLockToggled = Signal(int)
     classToggled = Signal(str)
     noteAsked = Signal(float)
     noteActivated = Signal(int)
@@ -698,7 +698,9 @@ class CurveView(TimePlot):
             ink = QColor(self._theme.accent)
             fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], ink)
             if self._over.fit is not None:
-                fit_overlay.draw_breaks(sheet.image, self._over.fit, m, [lane.rect], self._theme, ranges=True)
+                fit_overlay.draw_breakpoints(
+                    sheet.image, self._over.fit, m, [lane.rect], self._theme, ranges=True
+                )
                 self._tint_phase(sheet.image, self._over.fit, m)
             self._veil(sheet.image, m)
 
@@ -777,7 +779,7 @@ class CurveView(TimePlot):
             )
         if fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
-            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
             if "computing" in self._shown:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._over.phase)
@@ -790,7 +792,7 @@ class CurveView(TimePlot):
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
         if fit is not None:
-            fit_overlay.draw_breaks(whole.image, fit, m, [local.rect], t)
+            fit_overlay.draw_breakpoints(whole.image, fit, m, [local.rect], t)
         self._veil(whole.image, m)
         if fit is not None:
             self._draw_phases(fit, dpr)
@@ -815,7 +817,7 @@ class CurveView(TimePlot):
                 one.low, one.high = left.axis.low, left.axis.high
             curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
             self._end_here(sheet, m)
-            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
         return left
@@ -835,7 +837,7 @@ class CurveView(TimePlot):
                     painter.fillRect(box, QColor(t.accent))
                 painter.setPen(QColor(t.background if chosen else t.text))
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
-        fit_overlay.draw_breaks(sheet.image, fit, m, [r], t)
+        fit_overlay.draw_breakpoints(sheet.image, fit, m, [r], t)
         held = self._plot.breaks.time[self._plot.breaks.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -884,7 +886,7 @@ class CurveView(TimePlot):
         if self._plot is not None and self._has_residual:
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
-    def _said_of(self, lane: LaneBox, axis: AxisOf) -> str:
+    def _lane_words(self, lane: LaneBox, axis: AxisOf) -> str:
         """What stands beside a lane: only the unit of its axis where there is no room for its name."""
         # Below the last lane stands nothing but time, unless there are tracks, with labels of their own.
         high = lane.rect.height()
@@ -895,19 +897,19 @@ class CurveView(TimePlot):
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
             axis = self._plot.lanes[0].axis
-            self._paint_upright(painter, self._main, axis, self._said_of(self._main, axis))
+            self._paint_upright(painter, self._main, axis, self._lane_words(self._main, axis))
 
     def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
         curve = self._curve
         counted = curve is not None and curve.quantity.counted and curve.capacity > 0
         if self._percent and self._plot is not None and curve is not None and counted:
             axis = percent_axis(self._plot.lanes[0].axis, curve.capacity, words())
-            self._paint_upright(painter, self._main, axis, self._said_of(self._main, axis), right=True)
+            self._paint_upright(painter, self._main, axis, self._lane_words(self._main, axis), right=True)
 
     def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None and self._has_residual:
             axis = self._plot.lanes[1].axis
-            self._paint_upright(painter, self._residual, axis, self._said_of(self._residual, axis))
+            self._paint_upright(painter, self._residual, axis, self._lane_words(self._residual, axis))
 
     def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QColor(self._theme.muted))
@@ -1001,8 +1003,8 @@ class CurveView(TimePlot):
             rects += [QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8), self._run.rect]
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            x = m.x(line)
-            rects.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
+            at = m.x(line)
+            rects.append(QRectF(at - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
         x = self._cursor_x
         if x is not None and self._readout():
             box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
@@ -1107,10 +1109,10 @@ class CurveView(TimePlot):
                 f"phase {reading.phase + 1}: fit {number(reading.fit)}, "
                 f"residual {signed(reading.level - reading.fit)}"
             )
-        near = self._break_near(m.x(t), 2 * GRAB)
+        near = self._breakpoint_near(m.x(t), 2 * GRAB)
         one = self._over.firm[near - 1] if near is not None and near <= len(self._over.firm) else None
         if one is not None:
-            rows.append(f"breakpoint {near}, median: {one.told}")
+            rows.append(f"breakpoint {near}, median: {one.words}")
         return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
@@ -1146,7 +1148,7 @@ class CurveView(TimePlot):
         breaks = self._over.fit.breaks
         return int(np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, breaks.size - 2))
 
-    def _break_near(self, x: float, reach: float = GRAB) -> int | None:
+    def _breakpoint_near(self, x: float, reach: float = GRAB) -> int | None:
         """The interior break within `reach` logical pixels of `x`."""
         if self._over.fit is None or self._over.fit.breaks.size < 3:
             return None
@@ -1170,7 +1172,7 @@ class CurveView(TimePlot):
         return "axis" if p.y() > self._bottom else ""
 
     @guarded
-    def mousePressEvent(self, event) -> None:
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         key = self._legend.key_at(event.position())
         if key and event.button() == Qt.MouseButton.LeftButton and self._drag is None:
             if key == _RESIDUAL_LANE:
@@ -1219,7 +1221,7 @@ class CurveView(TimePlot):
                 drag.a, drag.b = self.visible_range()
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
-        index = self._break_near(drag.press.x())
+        index = self._breakpoint_near(drag.press.x())
         if index is not None and self._over.fit is not None:
             drag.kind, drag.index, drag.now = "break", index, float(self._over.fit.breaks[index])
             drag.a = drag.now
@@ -1234,12 +1236,14 @@ class CurveView(TimePlot):
             self._select(0, 0)
 
     def _hover_at(self, p: QPointF, region: str) -> None:
-        hover = self._break_near(p.x()) if region in ("plot", "rail") and self._mode == "select" else None
+        hover = (
+            self._breakpoint_near(p.x()) if region in ("plot", "rail") and self._mode == "select" else None
+        )
         if hover != self._hover:
             self._hover = hover
             self._marks_moved()
         flag = self._notes.at(p)
-        self.setToolTip("" if flag is None else plain(flag.told))
+        self.setToolTip("" if flag is None else plain(flag.full_text))
         shape = Qt.CursorShape.ArrowCursor
         if self._space or (self._mode == "pan" and region in ("plot", "rail")):
             shape = Qt.CursorShape.OpenHandCursor
@@ -1261,7 +1265,7 @@ class CurveView(TimePlot):
 
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         if drag.kind == "break":
-            self._move_break(drag, t)
+            self._move_breakpoint(drag, t)
             return
         if drag.kind == "levels":
             known, r = self.heights, self._main.rect
@@ -1282,7 +1286,7 @@ class CurveView(TimePlot):
             there = run.time(drag.press.x())
             self._show(min(here, there), max(here, there))
 
-    def _move_break(self, drag: Drag, t: float) -> None:
+    def _move_breakpoint(self, drag: Drag, t: float) -> None:
         fit = self._over.fit
         if fit is None or drag.index > fit.breaks.size - 2:
             self._drag = None  # the fit under the drag has gone
@@ -1291,23 +1295,23 @@ class CurveView(TimePlot):
         low, high = float(fit.breaks[drag.index - 1]), float(fit.breaks[drag.index + 1])
         keep = min((self._nav.b - self._nav.a) / self._map().width, (high - low) / 4)
         drag.now = min(max(t, low + keep), high - keep)
-        self.breakDragged.emit(drag.index, drag.now)
+        self.breakpointDragged.emit(drag.index, drag.now)
         self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
-            self.breakDropped.emit(drag.index, drag.now)
+            self.breakpointDropped.emit(drag.index, drag.now)
 
     def _abandon(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
-            self.breakDragged.emit(drag.index, drag.a)
+            self.breakpointDragged.emit(drag.index, drag.a)
         elif drag.kind == "levels":
             self._change_levels(self._levels_before)
         elif drag.kind.startswith("frame"):
             self._show(drag.a, drag.b, remember=False)
 
     @guarded
-    def mouseDoubleClickEvent(self, event) -> None:
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
         region = self._region(event.position())
@@ -1322,7 +1326,7 @@ class CurveView(TimePlot):
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
 
     @guarded
-    def wheelEvent(self, event) -> None:
+    def wheelEvent(self, event: QWheelEvent) -> None:
         p, turn = event.position(), event.angleDelta().y()
         if self._ready and turn and self._region(p) == "levels":
             if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
@@ -1338,21 +1342,21 @@ class CurveView(TimePlot):
         return (a + b) / 2 if self._region(p) == "run" else super()._zoom_centre(p)
 
     @guarded
-    def leaveEvent(self, event) -> None:
+    def leaveEvent(self, event: QEvent) -> None:
         self._hover = None
         super().leaveEvent(event)
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
         menu = passing_menu(self)
-        t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._over.fit
-        add = menu.addAction("&Add breakpoint here", lambda: self.breakAddRequested.emit(t))
+        t, near, fit = self._time(p.x()), self._breakpoint_near(p.x(), 2 * GRAB), self._over.fit
+        add = menu.addAction("&Add breakpoint here", lambda: self.breakpointAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
-        remove = menu.addAction("&Remove breakpoint", lambda: self.breakRemoveRequested.emit(number))
+        remove = menu.addAction("&Remove breakpoint", lambda: self.breakpointRemoveRequested.emit(number))
         held = fit is not None and near is not None and breakpoints(fit, self._over.locked).locked[near - 1]
         label = "Un&lock breakpoint" if held else "&Lock breakpoint"
-        lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
+        lock = menu.addAction(label, lambda: self.breakpointLockToggled.emit(number))
         for action in (remove, lock):
             action.setEnabled(near is not None)
         menu.addAction("A&nnotate here…", lambda: self.noteAsked.emit(t))

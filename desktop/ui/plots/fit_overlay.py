@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from desktop.core import painting
+from desktop.core.arrays import Floats
 from desktop.core.pieces import pieces
 from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.scales import LaneBox, TimeMap
@@ -39,7 +40,7 @@ def draw_pieces(
     stroke(image, lane.rect, np.stack([m.x(parts.a), m.x(parts.b)]), y, width, QColor(theme.fit))
 
 
-def draw_breaks(
+def draw_breakpoints(
     image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme, *, ranges: bool = False
 ) -> None:
     """Interior breaks as vertical lines through `lanes`, the fainter the closer they stand.
@@ -49,15 +50,15 @@ def draw_breaks(
     painter fifty times as long.
     """
     dpr = image.devicePixelRatio()
-    _break_tint(fit, m, dpr, theme, ranges).over(image, round(m.left * dpr), lanes)
+    _breakpoint_tint(fit, m, dpr, theme, ranges).over(image, round(m.left * dpr), lanes)
 
 
 @lru_cache(maxsize=4)  # the lanes of a plot have the same
-def _break_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges: bool) -> Tint:
+def _breakpoint_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges: bool) -> Tint:
     tint = Tint(width := round(m.width * dpr))
     if ranges:
         bands = np.zeros(width)
-        painting.band_columns(fit.break_low[1:-1], fit.break_high[1:-1], m.a, m.b, bands)
+        painting.band_columns(fit.breakpoint_low[1:-1], fit.breakpoint_high[1:-1], m.a, m.b, bands)
         tint.lay(bands * ((46 if theme.dark else 38) / 255), QColor(theme.band))
     _lines(tint, fit.breaks[1:-1], m, width, dpr, QColor(theme.break_line))
     return tint
@@ -90,9 +91,7 @@ def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRe
     tint.over(image, round(m.left * dpr), lanes)
 
 
-def _lines(
-    tint: Tint, times: NDArray[np.float64], m: TimeMap, width: int, dpr: float, colour: QColor
-) -> None:
+def _lines(tint: Tint, times: Floats, m: TimeMap, width: int, dpr: float, colour: QColor) -> None:
     """Vertical lines at times (increasing) in `width` pixel columns."""
     lines = np.zeros(width)
     painting.line_columns(times, m.a, m.b, round(12 * dpr), max(1, round(dpr)), lines)

@@ -38,13 +38,13 @@ def plain(text: str) -> str:
 @dataclass(frozen=True)
 class Flag:
     """An annotation where it is drawn; `index` is its place in the project, `row` the only row it is in.
-    `told` is all of its text, after the name of its location."""
+    `full_text` is all of its text, after the name of its location."""
 
     index: int
     note: Annotation
     box: QRectF
     text: str
-    told: str
+    full_text: str
     row: QRectF | None = None
 
 
@@ -84,7 +84,7 @@ class NoteItems:
             own = None if row_of is None or note.location is None else row_of(note.location)
             if row_of is not None and note.location is not None and own is None:
                 continue  # the row is not in view
-            words = note.told(self._locations)
+            words = note.text_at(self._locations)
             ends = taken.setdefault(None if own is None else note.location, [lane.left() - 1.0] * ROWS)
             left = max(float(m.x(max(note.start_s, m.a))), lane.left())
             row = next((k for k in range(ROWS) if ends[k] < left), None)

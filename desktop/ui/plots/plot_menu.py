@@ -190,25 +190,25 @@ class AxisDialog(Dialog):
         super().__init__(plot, "axis_options", "Axis options")
         self._plot = plot
         self.forms = [_AxisForm(option, self) for option in plot.axis_options()]
-        self.said = set_up(QLabel(), wordWrap=True)
+        self.words = set_up(QLabel(), wordWrap=True)
         buttons = QDialogButtonBox()
         buttons.addButton(QDialogButtonBox.StandardButton.Ok).clicked.connect(self.accept)
         buttons.addButton(QDialogButtonBox.StandardButton.Apply).clicked.connect(self.apply)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel).clicked.connect(self.reject)
-        fill_layout(QVBoxLayout(self), *self.forms, self.said, buttons)
+        fill_layout(QVBoxLayout(self), *self.forms, self.words, buttons)
 
     def apply(self) -> bool:
         """Show the axes so; whether all that was asked for can be shown."""
         for form in self.forms:
             problem = form.problem()
             if problem:
-                self.said.setText(problem)
+                self.words.setText(problem)
                 return False
         for form in self.forms:
             if form.changed:
                 self._plot.choose_axis(form.option.way, form.choice)
                 form.take()
-        self.said.setText("")
+        self.words.setText("")
         return True
 
     def accept(self) -> None:

@@ -16,6 +16,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage
 
 from desktop.core import gantt, painting
+from desktop.core.arrays import Bytes, Flags, Floats, Ints
 from desktop.workbench.levels import share
 
 if TYPE_CHECKING:
@@ -59,9 +60,7 @@ class Raster:
         """The pixels of a `part` from `first` on, but for so many columns on its left."""
         self._pixels[:, first + skipped :] = part._pixels[:, skipped:]
 
-    def scale(
-        self, values: NDArray[np.float64], low: float, high: float, log: bool = False
-    ) -> NDArray[np.float64]:
+    def scale(self, values: Floats, low: float, high: float, log: bool = False) -> Floats:
         """Device rows (not rounded) of levels; the bottom edge where there is no value."""
         height = self._pixels.shape[0]
         y = (
@@ -74,12 +73,7 @@ class Raster:
             y[~known] = np.where(y[~known] < 0, 0.0, height)
         return y
 
-    def areas(
-        self,
-        limits: Sequence[NDArray[np.float64]] | NDArray[np.float64],
-        colours: list[QColor],
-        ground: QColor,
-    ) -> None:
+    def areas(self, limits: Sequence[Floats] | Floats, colours: list[QColor], ground: QColor) -> None:
         """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
 
         Limits must not ascend on the screen (not fall in the list); the last one ends the last colour.
@@ -89,9 +83,7 @@ class Raster:
         table = np.array([ground.rgb(), *(c.rgb() for c in colours), ground.rgb()], np.uint32)
         painting.fill_areas(self._pixels, rows, table)
 
-    def line(
-        self, enter: NDArray[np.float64], leave: NDArray[np.float64], thickness: int, colour: QColor
-    ) -> None:
+    def line(self, enter: Floats, leave: Floats, thickness: int, colour: QColor) -> None:
         """A connected line that comes into column k at row ``enter[k]`` and goes out at ``leave[k]``."""
         height, y = self._pixels.shape[0], np.array([enter, leave])
         top = np.floor(y - thickness / 2 + 0.5)
@@ -104,9 +96,7 @@ class Raster:
         """Nothing but `ground`."""
         self._pixels[:] = ground.rgb()
 
-    def veil(
-        self, top: NDArray[np.float64], bottom: NDArray[np.float64], colour: QColor, share: float
-    ) -> None:
+    def veil(self, top: Floats, bottom: Floats, colour: QColor, share: float) -> None:
         """`share` of `colour` over what is there, from row ``top[k]`` to ``bottom[k]`` of every column; a
         column whose ends are one row stays as it is."""
         height = self._pixels.shape[0]
@@ -117,9 +107,9 @@ class Raster:
 
     def trace(
         self,
-        enter: NDArray[np.float64],
-        leave: NDArray[np.float64],
-        seen: NDArray[np.bool_],
+        enter: Floats,
+        leave: Floats,
+        seen: Flags,
         thickness: int,
         colour: QColor,
         dash: tuple[int, int] = (1, 1),
@@ -131,7 +121,7 @@ class Raster:
             colour.rgb(),
         )  # fmt: skip
 
-    def marks(self, y: NDArray[np.float64], thickness: int, colour: QColor) -> None:
+    def marks(self, y: Floats, thickness: int, colour: QColor) -> None:
         """A mark in every column at row ``y[k]``, not connected with its neighbours."""
         height = self._pixels.shape[0]
         top = np.floor(np.clip(y, -thickness, height + 1) - thickness / 2 + 0.5).astype(int)
@@ -142,10 +132,10 @@ class Raster:
     def tile(
         self,
         tile: Tile,
-        bands: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
-        columns: tuple[NDArray[np.int64], NDArray[np.int64]],
+        bands: tuple[Ints, Ints, Ints],
+        columns: tuple[Ints, Ints],
         colours: list[QColor],
-        order: NDArray[np.int64],
+        order: Ints,
         gap: int,
         ground: QColor,
     ) -> None:
@@ -166,16 +156,16 @@ class Tint:
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
-        self._layers: list[tuple[NDArray[np.float64], QColor]] = []
+        self._layers: list[tuple[Floats, QColor]] = []
         # The columns that have any, and for each of their bytes what is kept of 256, and what is added.
-        self._tables: tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]] | None = None
+        self._tables: tuple[Ints, NDArray[np.uint16], Bytes] | None = None
 
-    def lay(self, opacity: NDArray[np.float64], colour: QColor) -> None:
+    def lay(self, opacity: Floats, colour: QColor) -> None:
         """`colour` over the columns, `opacity` (W,) from 0 to 1."""
         self._tables = None
         self._layers.append((opacity, colour))
 
-    def _made(self) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]]:
+    def _made(self) -> tuple[Ints, NDArray[np.uint16], Bytes]:
         if self._tables is None:
             any_ = np.zeros(self._columns, bool)
             for opacity, _ in self._layers:
@@ -208,14 +198,7 @@ class Tint:
             painting.tint(pixels, top, bottom, 4 * at[ends[:-1]], 4 * ends, keep, add)
 
 
-def stroke(
-    image: QImage,
-    lane: QRectF,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    width: NDArray[np.float64],
-    colour: QColor,
-) -> None:
+def stroke(image: QImage, lane: QRectF, x: Floats, y: Floats, width: Floats, colour: QColor) -> None:
     """Smooth parabolas within `lane`; all in logical pixels.
 
     `x` (2, K) are their ends, `y` (3, K) the heights there and, in between, that of the Bezier point at

@@ -14,7 +14,7 @@ from desktop.core.ticks import Ticks
 from desktop.core.units import TIME_UNITS, asked_unit, quantity
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme, faded
-from desktop.workbench.levels import at_share, share
+from desktop.workbench.levels import V, at_share, share
 from desktop.workbench.time_plots import AxisData, Words
 
 #: Pixel rows of a translucent rectangle at most: from 96 on Qt wakes other threads for each of them.
@@ -44,7 +44,7 @@ class LaneBox:
     high: float = 1.0
     log: bool = False
 
-    def y(self, value):
+    def y(self, value: V) -> V:
         """Logical pixels of a level (a number or an array)."""
         return self.rect.top() + (1 - share(value, self.low, self.high, self.log)) * self.rect.height()
 
@@ -62,7 +62,7 @@ class TimeMap:
     left: float
     width: float
 
-    def x(self, t):
+    def x(self, t: V) -> V:
         return self.left + (t - self.a) / (self.b - self.a) * self.width
 
     def time(self, x: float) -> float:

@@ -197,7 +197,7 @@ class EpsilonPlot(SweepPlot):
         return Chosen(x=float(self._n), y=y, label=words)
 
 
-class BreakPicture(SweepPlot):
+class BreakpointPicture(SweepPlot):
     """All breakpoints against n, one row per n from the top: a phase that lasts is a vertical line."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class BreakPicture(SweepPlot):
         return sweep_charts.breakpoint_chart(self._rows, self._first, self._chosen(), empty=_NOTHING_YET)
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
-        """(breaks, break_low, break_high) of n = first, first+1, ..., each (n+1,), seconds; empty clears."""
+        """(breaks, breakpoint_low, breakpoint_high) of n = first, first+1, ..., (n+1,), s; empty clears."""
         self._rows = [
             (np.asarray(b, float), np.asarray(lo, float), np.asarray(hi, float)) for b, lo, hi in rows
         ]

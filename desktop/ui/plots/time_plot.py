@@ -10,7 +10,18 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFocusEvent,
+    QFontMetrics,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPen,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QMenu, QSizePolicy
 
 from desktop.data.chart import AxisChoice
@@ -535,7 +546,7 @@ class TimePlot(PlotView):
         return min(max(self._map().time(x), self._nav.a), self._nav.b)
 
     @guarded
-    def mousePressEvent(self, event) -> None:
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         if self._drag is not None:
             return  # a second button does not disturb the first
         p, button = event.position(), event.button()
@@ -586,7 +597,7 @@ class TimePlot(PlotView):
         self._marks_moved()
 
     @guarded
-    def mouseMoveEvent(self, event) -> None:
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         p = event.position()
         region, t = self._region(p), self._time(p.x())
         drag = self._drag
@@ -620,7 +631,7 @@ class TimePlot(PlotView):
             self._marks_moved()
 
     @guarded
-    def mouseReleaseEvent(self, event) -> None:
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         drag = self._drag
         if drag is None or event.button() != drag.button:
             return
@@ -654,11 +665,11 @@ class TimePlot(PlotView):
         return True
 
     @guarded
-    def mouseDoubleClickEvent(self, event) -> None:
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         self.mousePressEvent(event)
 
     @guarded
-    def wheelEvent(self, event) -> None:
+    def wheelEvent(self, event: QWheelEvent) -> None:
         p, turn = event.position(), event.angleDelta()
         if not self._ready or not (turn.x() or turn.y()):
             return
@@ -674,13 +685,13 @@ class TimePlot(PlotView):
         return self._time(p.x())
 
     @guarded
-    def leaveEvent(self, event) -> None:
+    def leaveEvent(self, event: QEvent) -> None:
         self._move_cursor(math.nan)
 
     # ---- keys and focus ------------------------------------------------------------------------
 
     @guarded
-    def keyPressEvent(self, event) -> None:
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space held turns a left drag into a pan; all other keys belong to the window's actions."""
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
@@ -690,7 +701,7 @@ class TimePlot(PlotView):
         event.ignore()
 
     @guarded
-    def keyReleaseEvent(self, event) -> None:
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
                 self._space = False
@@ -699,18 +710,18 @@ class TimePlot(PlotView):
         event.ignore()
 
     @guarded
-    def focusInEvent(self, event) -> None:
+    def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.dirty()
 
     @guarded
-    def focusOutEvent(self, event) -> None:
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         self._space = False
         super().focusOutEvent(event)
         self.dirty()
 
     @guarded
-    def changeEvent(self, event) -> None:
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._laid = ()
             self._redraw()

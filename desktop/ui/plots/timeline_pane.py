@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QStringListModel, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidgetAction,
 )
 
+from desktop.core.arrays import Floats
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
@@ -60,8 +60,8 @@ _OR = " | "
 class _Opened:
     timeline: Timeline
     rows: TimelineRows
-    weights: NDArray[np.float64]
-    rarity: NDArray[np.float64]
+    weights: Floats
+    rarity: Floats
 
 
 class _FindField(QLineEdit):
@@ -208,7 +208,7 @@ class TimelinePane(QWidget):
         return any(lane.busy for lane in self._lanes) or (self.isVisible() and self.view.tiles.busy)
 
     def show_trace(
-        self, store: Path | None, rules: Rules | None = None, seconds: NDArray[np.float64] | None = None
+        self, store: Path | None, rules: Rules | None = None, seconds: Floats | None = None
     ) -> None:
         """The timeline of a store by these rules; None: of nothing. `seconds`: (locations, activities)."""
         key = None if store is None else (store, _shape(rules))
@@ -371,7 +371,7 @@ class TimelinePane(QWidget):
             self._result.clear()
             self._failed(error)
 
-        def done(hit: _Found | None) -> None:
+        def done(hit: _Occurrence | None) -> None:
             self._finding = False
             if hit is None:
                 where = "after here" if forward else "before here"
@@ -379,7 +379,7 @@ class TimelinePane(QWidget):
                 return
             self._place = hit.location, hit.begin_s, words
             self._result.setText(f"{names(hit.region)}, {scales.format_time(hit.begin_s, pixel)}, {hit.name}")
-            self.view.show_found(hit.location, hit.begin_s, hit.end_s)
+            self.view.show_occurrence(hit.location, hit.begin_s, hit.end_s)
             self.view.show_stack(hit.location, hit.begin_s, hit.stack)
 
         self._finding = True
@@ -398,7 +398,7 @@ def _shape(rules: Rules | None) -> tuple[object, ...]:
     return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
 
 
-def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Job) -> _Opened | None:
+def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _Opened | None:
     from desktop.data.store import open_store
     from desktop.data.timeline import open_timeline
 
@@ -424,7 +424,7 @@ Names = Callable[[int], str]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Occurrence:
     """An occurrence of a region: where, when, and the rows that tell its call stack."""
 
     location: int
@@ -442,7 +442,7 @@ def _find(
     pixel: float,
     names: Names,
     job: Job,
-) -> _Found | None:
+) -> _Occurrence | None:
     hit = None
     for among in (row, None) if row else (None,):
         hit = hit or search(among=among, progress=job)
@@ -454,7 +454,7 @@ def _find(
     if levels:
         end = timeline.end_s if levels[-1].end_s is None else levels[-1].end_s
     stack = describe_stack(timeline, location, at, pixel, names)
-    return _Found(location, _called(timeline, location), region, at, end, stack)
+    return _Occurrence(location, _called(timeline, location), region, at, end, stack)
 
 
 def _called(timeline: Timeline, location: int) -> str:

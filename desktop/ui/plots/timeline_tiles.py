@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
+from desktop.core.arrays import Bytes, Ints
 from desktop.core.density import apart, line_density
 from desktop.data import memory
 from desktop.data.message_filter import MessageFilter
@@ -43,7 +44,7 @@ class Placed:
     @property
     def pixel(self) -> float:
         """Seconds in a column."""
-        return (self.tile.b - self.tile.a) / self.tile.dominant.shape[1]
+        return (self.tile.b - self.tile.a) / int(self.tile.dominant.shape[1])
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ class Tiles(QObject):
         self,
         timeline: Timeline | None,
         bands: Sequence[Sequence[int]],
-        by_region: NDArray[np.uint8] | None,
-        row_of: NDArray[np.int64] | None = None,
+        by_region: Bytes | None,
+        row_of: Ints | None = None,
     ) -> None:
         """Other rows, or another class for them; `row_of` (locations,): the row of each, -1 for none."""
         if timeline is None or timeline is not getattr(self, "_timeline", None):
@@ -246,12 +247,7 @@ class Tiles(QObject):
 
 
 def _marks(
-    timeline: Timeline,
-    tile: Tile,
-    view: TileView,
-    locations: set[int],
-    row_of: NDArray[np.int64],
-    wanted: MessageFilter,
+    timeline: Timeline, tile: Tile, view: TileView, locations: set[int], row_of: Ints, wanted: MessageFilter
 ) -> TileMarks:
     known = timeline.chosen_messages(wanted) if wanted.shown else None
     messages, count, density = None, 0, None
@@ -272,9 +268,7 @@ def _marks(
     return TileMarks(view, messages, held, count, density)
 
 
-def _density(
-    known: TimelineMessages, which: NDArray[np.int64], view: TileView, row_of: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _density(known: TimelineMessages, which: Ints, view: TileView, row_of: Ints) -> NDArray[np.int32]:
     """(height, columns) how many messages pass through each pixel of a view."""
     middle = (row_of + 0.5) * view.step - view.scrolled
     middle[row_of < 0] = np.nan

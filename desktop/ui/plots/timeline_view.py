@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
+from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.density import LEAST_INK, MOST_INK, ink
 from desktop.core.gantt import NO_REGION_NAME, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
@@ -135,11 +135,7 @@ class TimelineView(TimePlot):
         return self._tiles
 
     def set_timeline(
-        self,
-        timeline: Timeline | None,
-        rows: TimelineRows | None,
-        weights: NDArray[np.float64],
-        rarity: NDArray[np.float64],
+        self, timeline: Timeline | None, rows: TimelineRows | None, weights: Floats, rarity: Floats
     ) -> None:
         """Show another trace; `weights`: seconds of each region, none first; `rarity`: of each activity."""
         self._tiles.show(None, (), None)
@@ -224,7 +220,7 @@ class TimelineView(TimePlot):
         self._marked_rows = locations
         self._anew()
 
-    def show_found(self, location: int, begin: float, end: float) -> None:
+    def show_occurrence(self, location: int, begin: float, end: float) -> None:
         """Frame a state, and bring its beginning into the middle of the view."""
         self._found = (location, begin, end)
         a, b = self.visible_range()
@@ -383,7 +379,7 @@ class TimelineView(TimePlot):
     # ---- painting ------------------------------------------------------------------------------
 
     @guarded
-    def resizeEvent(self, event) -> None:
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
         self._arranged = False
         super().resizeEvent(event)
 
@@ -452,7 +448,7 @@ class TimelineView(TimePlot):
                 span = float(fit.breaks[self._over.phase]), float(fit.breaks[self._over.phase + 1])
                 with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
-            fit_overlay.draw_breaks(sheet.image, fit, m, lanes, t)
+            fit_overlay.draw_breakpoints(sheet.image, fit, m, lanes, t)
         with self._upon(sheet) as painter:
             if self._grid:
                 m, width = self._map(), self.fontMetrics().horizontalAdvance
@@ -502,7 +498,7 @@ class TimelineView(TimePlot):
             table[: len(_CODES)] = [QColor(getattr(t, a)) for a in _CODES]
         return table
 
-    def _order(self) -> NDArray[np.int64]:
+    def _order(self) -> Ints:
         """Which class a column shows that holds several: the rarest first."""
         spent = np.full(gantt.CLASSES, np.inf)
         if self._by_region:
@@ -880,7 +876,7 @@ class TimelineView(TimePlot):
             self.looked.emit(-1, math.nan)
             return
         flag = self._notes.at(p)
-        self.setToolTip("" if flag is None else plain(flag.told))
+        self.setToolTip("" if flag is None else plain(flag.full_text))
         t, here = self._time(p.x()), self._rows.rows[row]
         self._tip = self._roughly(here, row, t)
         alone = len(here.locations) == 1 and self._per == 1
@@ -926,12 +922,12 @@ class TimelineView(TimePlot):
         return " or ".join(names) + (" …" if len(named) > 3 else "")
 
     @guarded
-    def leaveEvent(self, event) -> None:
+    def leaveEvent(self, event: QEvent) -> None:
         self._tip, self._under_pointer, self._pointed = [], (-1, math.nan), ()
         super().leaveEvent(event)
 
     @guarded
-    def mouseDoubleClickEvent(self, event) -> None:
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         flag = self._notes.at(event.position())
         if flag is not None:
             self.noteActivated.emit(flag.index)
@@ -939,7 +935,7 @@ class TimelineView(TimePlot):
             self.fit_rows()
 
     @guarded
-    def wheelEvent(self, event) -> None:
+    def wheelEvent(self, event: QWheelEvent) -> None:
         turn, p = event.angleDelta().y(), event.position()
         if self._ready and turn and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.scale_rows(1.25 ** (turn / 120), p.y())
@@ -951,11 +947,11 @@ class TimelineView(TimePlot):
             super().wheelEvent(event)
 
     @guarded
-    def keyPressEvent(self, event) -> None:
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         page, key = self._plot.height() / self._row_height, Qt.Key
-        by = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}.get(
-            event.key()
-        )
+        ways: dict[int, float]
+        ways = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}
+        by = ways.get(event.key())
         if by is None:
             super().keyPressEvent(event)
         elif event.modifiers() & Qt.KeyboardModifier.AltModifier:
@@ -1010,13 +1006,13 @@ class TimelineView(TimePlot):
 
 
 #: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.
-_Layer = tuple["Tile", NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]]]
+_Layer = tuple["Tile", Ints, tuple[Ints, Ints]]
 
 
 def _uncovered(layers: list[_Layer]) -> list[_Layer]:
     """Layers from back to front, without the columns that one further in front paints in all bands."""
     seen: list[_Layer] = []
-    covered: NDArray[np.bool_] | bool = False
+    covered: Flags | bool = False
     for tile, rows, (low, high) in reversed(layers):
         seen.append((tile, rows, (low, np.where(covered, low, high))))
         if rows.min() >= 0:
@@ -1024,7 +1020,7 @@ def _uncovered(layers: list[_Layer]) -> list[_Layer]:
     return seen[::-1]
 
 
-def _columns(placed: Placed, view: TileView) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _columns(placed: Placed, view: TileView) -> tuple[Ints, Ints]:
     """The columns of a tile (from, to) that each pixel column shows; the same where there are none."""
     tile, pixel = placed.tile, (view.b - view.a) / view.columns
     edges = (view.a + pixel * np.arange(view.columns + 1) - tile.a) / placed.pixel

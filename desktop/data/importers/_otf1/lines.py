@@ -9,11 +9,9 @@ Source: the Open Trace Format 1.12 (TU Dresden), its short and its long keywords
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Bytes, Ints, Records
 from desktop.core.jit import arithmetic, inlined, place_in
 from desktop.data.events import EventKind, MessageKind
 
@@ -88,7 +86,7 @@ _SEND_ROW, _RECEIVE_ROW = int(MessageKind.SEND), int(MessageKind.RECV)
 _UNTIL_LEAVE, _AT_ONCE = -1, -2
 
 
-def _words(pairs: str) -> NDArray[np.int64]:
+def _words(pairs: str) -> Ints:
     """Keywords, the short and the long one in a row, as numbers of five bits a letter."""
     words = [pair.split() for pair in pairs.split(",")]
     codes = np.zeros((len(words), 2), np.int64)
@@ -121,7 +119,7 @@ _NEEDS[_COUNTS] = 1 << _VALUED
 FIELDS = len(_FIELDS)
 
 
-def _letters(words: NDArray[np.int64]) -> NDArray[np.int64]:
+def _letters(words: Ints) -> Ints:
     """The row of each keyword of one letter, by its number; -1: there is none."""
     rows = np.full(32, -1, np.int64)
     for row, word in enumerate(words[:, 0]):
@@ -134,10 +132,10 @@ _RECORD_LETTERS, _FIELD_LETTERS = _letters(_RECORDS), _letters(_FIELDS)
 
 
 @inlined
-def _which(words: Any, letters: Any, word: int) -> int:
+def _which(words: Ints, letters: Ints, word: int) -> int:
     """The row of a keyword, short or long; -1: it is none of them."""
     if word < 32:
-        return letters[word]
+        return int(letters[word])
     for i in range(len(words)):
         if word == words[i, 0] or word == words[i, 1]:
             return i
@@ -165,18 +163,18 @@ _HEXADECIMAL[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 @inlined
-def _skip(buf: Any, p: int) -> int:
+def _skip(buf: Bytes, p: int) -> int:
     while buf[p] == 32 or buf[p] == 9:
         p += 1
     return p
 
 
 @inlined
-def _number(buf: Any, p: int) -> Any:
+def _number(buf: Bytes, p: int) -> tuple[int, int]:
     """Bits and end of the number at p, blanks before it skipped; end -1: there is none of 16 digits."""
     p = _skip(buf, p)
     start = p
-    value = np.int64(0)
+    value = 0
     while True:
         digit = _HEXADECIMAL[buf[p]]
         if digit < 0:
@@ -184,23 +182,23 @@ def _number(buf: Any, p: int) -> Any:
         value = value << 4 | digit
         p += 1
     if p == start or p - start > 16:
-        return np.int64(0), -1
+        return 0, -1
     return value, p
 
 
 @inlined
-def _word(buf: Any, p: int) -> Any:
+def _word(buf: Bytes, p: int) -> tuple[int, int]:
     """Code and end of the capitals at p; 0: there are none or too many."""
-    code = np.int64(0)
+    code = 0
     start = p
     while 65 <= buf[p] <= 90:
-        code = code << 5 | (np.int64(buf[p]) - 64)
+        code = code << 5 | (buf[p] - 64)
         p += 1
-    return (code if p - start <= _LETTERS else np.int64(0)), p
+    return (code if p - start <= _LETTERS else 0), p
 
 
 @inlined
-def _ends(buf: Any, p: int) -> bool:
+def _ends(buf: Bytes, p: int) -> bool:
     """Nothing but blanks up to the end of the line."""
     p = _skip(buf, p)
     if buf[p] == 13:
@@ -209,7 +207,7 @@ def _ends(buf: Any, p: int) -> bool:
 
 
 @inlined
-def _fields(buf: Any, p: int, values: Any) -> Any:
+def _fields(buf: Bytes, p: int, values: Ints) -> tuple[int, int]:
     """Read the fields of a record up to the end of its line: which there are, as bits, and where that is; -1:
     the record is damaged."""
     present = 0
@@ -231,7 +229,7 @@ def _fields(buf: Any, p: int, values: Any) -> Any:
 
 
 @inlined
-def _group(processes: Any, groups: Any, process: int) -> int:
+def _group(processes: Ints, groups: Ints, process: int) -> int:
     at = place_in(processes, process)
     group = UNLISTED
     if at < len(processes) and processes[at] == process:
@@ -240,7 +238,7 @@ def _group(processes: Any, groups: Any, process: int) -> int:
 
 
 @inlined
-def _find(opened: Any, count: int, group: int, handle: int) -> int:
+def _find(opened: Ints, count: int, group: int, handle: int) -> int:
     """The latest open collective of that group and matching id; -1: none."""
     row, latest = -1, 0
     for at in range(count):
@@ -251,10 +249,10 @@ def _find(opened: Any, count: int, group: int, handle: int) -> int:
 
 @inlined
 def _begin(
-    opened: Any, state: Any, known: Any, group: int, handle: int, time: int, operation: int, values: Any
-) -> int:  # fmt: skip
+    opened: Ints, state: Ints, known: Ints, group: int, handle: int, time: int, operation: int, values: Ints
+) -> int:
     """The place of a new open collective; -1: there are too many."""
-    at = state[OPEN]
+    at = int(state[OPEN])
     if at == len(opened):
         state[ORPHANS] += 1
         return -1
@@ -269,7 +267,9 @@ def _begin(
 
 
 @inlined
-def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owners: Any, n: Any) -> None:
+def _end(
+    opened: Ints, at: int, end: int, state: Ints, known: Ints, rows: Records, owners: Ints, n: Ints
+) -> None:
     """Make a row of an open collective."""
     i = n[COLLECTIVES]
     n[COLLECTIVES] = i + 1
@@ -294,8 +294,9 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
 # Long: a branch for each kind of record.
 @arithmetic
 def step(
-    buf: Any, p: int, span: int, values: Any, processes: Any, groups: Any, state: Any, known: Any,
-    opened: Any, events: Any, messages: Any, collectives: Any, metrics: Any, notes: Any, owners: Any, n: Any,
+    buf: Bytes, p: int, span: int, values: Ints, processes: Ints, groups: Ints, state: Ints, known: Ints,
+    opened: Ints, events: Records, messages: Records, collectives: Records, metrics: Records, notes: Records,
+    owners: Ints, n: Ints,
 ) -> int:  # fmt: skip
     """Read lines from position p until the block ends or the tables may be full; where it stopped.
 
@@ -340,7 +341,7 @@ def step(
         elif c == 35 or 65 <= c <= 90:  # a comment or a keyword
             word, at = _word(buf, p)
             kind = _COMMENT if c == 35 else _kind(word, c)
-            first = np.int64(0)
+            first = 0
             if kind <= _STOPS:
                 if _HEXADECIMAL[buf[_skip(buf, at)]] >= 0:
                     first, at = _number(buf, at)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic
 from desktop.data.events import UNDEFINED, Region, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
@@ -45,7 +44,7 @@ _TABLES = ("events", "messages", "collectives", "metrics", "marks")
 
 
 @arithmetic
-def _name_leaves(region: Any, kind: Any, stack: Any, depth: int) -> int:
+def _name_leaves(region: Ints, kind: Bytes, stack: Ints, depth: int) -> int:
     """Give leaves without a region (0) that of the innermost open one; `depth`: how many are open."""
     for i in range(len(region)):
         if kind[i] == 0:
@@ -110,7 +109,7 @@ class Otf1Rows:
                 self._sink.append(name, location, **getattr(self, "_" + name)(rows, stream))
                 yield
 
-    def _parts(self, stream: Stream, table: int, group: int) -> Iterator[NDArray[Any]]:
+    def _parts(self, stream: Stream, table: int, group: int) -> Iterator[AnyArray]:
         spill = stream.spills[table]
         if spill is None:
             return
@@ -120,7 +119,7 @@ class Otf1Rows:
         with closing(by_time(spill, group, PART)) as rows:
             yield from rows.chunks()
 
-    def _leaving(self, parts: Iterator[NDArray[Any]], stream: Stream) -> Iterator[NDArray[Any]]:
+    def _leaving(self, parts: Iterator[AnyArray], stream: Stream) -> Iterator[AnyArray]:
         stack, depth, lost = np.zeros(_DEEPEST, np.int64), 0, 0
         for rows in parts:
             region = rows["region"].astype(np.int64)
@@ -131,19 +130,19 @@ class Otf1Rows:
             yield rows[named]
         self._tell("leaves", lost, stream)
 
-    def _events(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+    def _events(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         region = self.functions(rows["region"])
         if self._nameless:
             self._tell("regions", int(np.isin(rows["region"], list(self._nameless)).sum()), stream)
         return {"time": rows["time"], "kind": rows["kind"], "region": region.astype(np.uint32)}
 
-    def _messages(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+    def _messages(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         peer = self.peers(rows["peer"])
         self._tell("peers", int((peer < 0).sum()), stream)
         same = {name: rows[name] for name in ("time", "kind", "communicator", "tag", "bytes")}
         return {**same, "peer": peer.astype(np.int32), "request": np.zeros(len(rows), np.uint64)}
 
-    def _collectives(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+    def _collectives(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         same = {name: rows[name] for name in ("end", "communicator", "sent", "received")}
         for kind in ("operation", "communicator"):
             numbers, counts = np.unique(rows[kind], return_counts=True)
@@ -171,7 +170,7 @@ class Otf1Rows:
         # Not every writer defines its process groups.
         return self._definitions.knows("processes", number) or not self._definitions.knows("processes")
 
-    def _metrics(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+    def _metrics(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         bits = np.ascontiguousarray(rows["value"])
         kind = self.value_types(rows["metric"])
         # As float32 the low half counts, whatever the order of bytes here.
@@ -184,6 +183,6 @@ class Otf1Rows:
         metric = self.counters(rows["metric"]).astype(np.uint32)
         return {"time": rows["time"], "metric": metric, "value": value}
 
-    def _marks(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+    def _marks(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         texts = np.array([self._sink.text(text) for text in stream.texts], np.uint32)
         return {"time": rows["time"], "text": texts[rows["text"]]}

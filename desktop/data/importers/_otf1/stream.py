@@ -6,8 +6,8 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints, Records
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.text import Text
 from desktop.data.spill import Spill
@@ -82,7 +82,7 @@ class Stream:
                 if n[ln.NOTES]:
                     self._keep_notes(block, rows[ln.NOTES][: n[ln.NOTES]], owners[ln.NOTES, : n[ln.NOTES]])
 
-    def _keep(self, table: int, rows: NDArray[np.void], groups: NDArray[np.int64]) -> None:
+    def _keep(self, table: int, rows: Records, groups: Ints) -> None:
         if not len(rows):
             return
         spill = self.spills[table]
@@ -90,7 +90,7 @@ class Stream:
             spill = self.spills[table] = Spill(self.folder, rows.dtype)
         spill.add(rows.copy(), groups.copy(), self.count)  # the buffers are filled anew
 
-    def _keep_notes(self, block: bytes, notes: NDArray[np.void], groups: NDArray[np.int64]) -> None:
+    def _keep_notes(self, block: bytes, notes: Records, groups: Ints) -> None:
         numbered = []
         for (_, at, size), group in zip(notes.tolist(), groups.tolist(), strict=True):
             text = block[at + 1 : at + min(size, 1 << 12)].decode("utf-8", "replace").strip()

@@ -13,11 +13,10 @@ import os
 from collections.abc import Generator
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.importers._otf2 import records as rc
 from desktop.data.importers._otf2.engine import CALLING_CONTEXT, COMM, DENSE, METRIC, NO_MAP, REGION, Local
@@ -81,11 +80,11 @@ MARGIN = CHUNK_HEADER  # bytes behind a chunk that may be read, not used
 
 
 @inlined
-def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
+def word(data: Bytes, start: int, big_endian: bool) -> int:
     """The eight bytes from `start` on as a number. Written out, since it becomes one instruction then."""
     at = np.uint64(start)
     if big_endian:
-        return (
+        return int(
             np.int64(data[at]) << 56
             | np.int64(data[at + np.uint64(1)]) << 48
             | np.int64(data[at + np.uint64(2)]) << 40
@@ -95,7 +94,7 @@ def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
             | np.int64(data[at + np.uint64(6)]) << 8
             | np.int64(data[at + np.uint64(7)])
         )
-    return (
+    return int(
         np.int64(data[at])
         | np.int64(data[at + np.uint64(1)]) << 8
         | np.int64(data[at + np.uint64(2)]) << 16
@@ -108,21 +107,18 @@ def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
 
 
 @inlined
-def part(data: NDArray[np.uint8], at: int, size: Any, big_endian: bool) -> Any:
+def part(data: Bytes, at: int, size: int, big_endian: bool) -> int:
     """The `size` (0 to 8) bytes from `at` on as a number; so many may follow that eight can be read."""
     if size == 0:
-        return np.int64(0)
+        return 0
     value = word(data, at, big_endian)
     if big_endian:
         value >>= 64 - 8 * size
-    return value & LOW_BYTES[size]
+    return int(value & LOW_BYTES[size])
 
 
 @inlined
-def compressed(
-    data: NDArray[np.uint8], at: Any, stop: int, most: Any, big_endian: bool, words: NDArray[np.int64],
-    to: int,
-) -> Any:  # fmt: skip
+def compressed(data: Bytes, at: int, stop: int, most: int, big_endian: bool, words: Ints, to: int) -> int:
     """Read a number of at most `most` bytes into ``words[to]``; where it ends, TOO_SHORT or IMPOSSIBLE."""
     if at >= stop:
         return TOO_SHORT
@@ -136,13 +132,11 @@ def compressed(
     if size > stop - at:
         return TOO_SHORT
     words[to] = part(data, at, size, big_endian)
-    return at + size
+    return int(at + size)
 
 
 @inlined
-def read_fields(
-    data: NDArray[np.uint8], at: Any, stop: int, kind: int, big_endian: bool, words: NDArray[np.int64]
-) -> Any:
+def read_fields(data: Bytes, at: int, stop: int, kind: int, big_endian: bool, words: Ints) -> int:
     """Read the fields of a record into `words`; where they end, TOO_SHORT or IMPOSSIBLE."""
     for i in range(FIELDS.shape[1]):
         form = FIELDS[kind, i]
@@ -151,7 +145,7 @@ def read_fields(
         if form in (C4, C8):
             at = compressed(data, at, stop, form, big_endian, words, FIELD + i)
             continue
-        size = np.int64(1 if form == BYTE else 8)
+        size = 1 if form == BYTE else 8
         if size > stop - at:
             return TOO_SHORT
         words[FIELD + i] = part(data, at, size, big_endian)
@@ -160,9 +154,7 @@ def read_fields(
 
 
 @arithmetic
-def metric_value(
-    data: NDArray[np.uint8], at: int, stop: int, big_endian: bool, words: NDArray[np.int64]
-) -> Any:
+def metric_value(data: Bytes, at: int, stop: int, big_endian: bool, words: Ints) -> int:
     """Read kind and bits of a metric's value into the fields 2 and 3; where they end, or what is wrong."""
     if at >= stop:
         return TOO_SHORT
@@ -171,14 +163,14 @@ def metric_value(
 
 
 @inlined
-def translate(maps: NDArray[np.int64], slot: int, local: Any) -> Any:
+def translate(maps: Ints, slot: int, local: int) -> int:
     """The global number of a local one; itself where the location has no translation."""
     mode, start, n = maps[3 * slot], maps[3 * slot + 1], maps[3 * slot + 2]
     if mode == NO_MAP:
         return local
     if mode == DENSE:
         return maps[start + local] if local < n else local
-    low, high = np.int64(0), n
+    low, high = 0, n
     while low < high:
         middle = (low + high) >> 1
         if maps[start + middle] < local:
@@ -189,7 +181,7 @@ def translate(maps: NDArray[np.int64], slot: int, local: Any) -> Any:
 
 
 @inlined
-def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -> Any:
+def corrected(time: int, offsets: Ints, words: Ints) -> int:
     """A time by the global clock: offsets are joined by lines, of which the outer ones go on."""
     n = offsets.shape[1]
     if n < 2:
@@ -202,14 +194,14 @@ def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -
     shift = np.rint(slope * np.float64(time - offsets[0, i])) + np.float64(offsets[1, i])
     if not abs(shift) < rc.TIME_LIMIT:
         return -1
-    return time + np.int64(shift)
+    return time + int(shift)
 
 
 # Long: a branch for each kind of record.
 @arithmetic
 def decode(
-    data: NDArray[np.uint8], border: int, partial: bool, newer: bool, maps: NDArray[np.int64],
-    offsets: NDArray[np.int64], words: NDArray[np.int64], reals: NDArray[np.float64], most: int,
+    data: Bytes, border: int, partial: bool, newer: bool, maps: Ints, offsets: Ints, words: Ints,
+    reals: Floats, most: int,
 ) -> int:  # fmt: skip
     """Decode at most `most` records of a chunk: PAUSED, NEXT_CHUNK, or ENDED (by FAULT, at AT).
 
@@ -259,7 +251,7 @@ def decode(
             if at >= border:
                 words[rc.FAULT] = too_long
                 return ENDED
-            length = np.int64(data[at])
+            length = int(np.int64(data[at]))
             at += 1
             if length == 255:
                 if border - at < 8:
@@ -294,7 +286,7 @@ def decode(
         elif MESSAGE[kind] >= 0 and BARE[kind]:
             rc.put_message(words, now, MESSAGE[kind], rc.UNDEFINED, rc.UNDEFINED, -1, 0, first)
         elif MESSAGE[kind] >= 0:
-            request = words[FIELD + 4] if FIELDS[kind, 4] else np.int64(0)
+            request = words[FIELD + 4] if FIELDS[kind, 4] else 0
             comm = translate(maps, COMM, words[FIELD + 1])
             rc.put_message(
                 words, now, MESSAGE[kind], first, comm, words[FIELD + 2], words[FIELD + 3], request
@@ -377,7 +369,7 @@ class EventFile:
         yield block
 
 
-def fill(stream: RawIOBase, data: NDArray[np.uint8]) -> int:
+def fill(stream: RawIOBase, data: Bytes) -> int:
     """Read until `data` is full or the file ends; how many bytes there were."""
     view, n = data.data, 0
     while n < data.size and (read := stream.readinto(view[n:])):

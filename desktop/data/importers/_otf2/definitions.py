@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Flags, Ints
 from desktop.core.jit import arithmetic, place_in
 from desktop.data.events import Activity, Location, MetricAbout, Region, Sink
 from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED, UNDEFINED
@@ -51,7 +52,7 @@ KEPT: dict[str, tuple[str, ...]] = {
 
 
 @arithmetic
-def look_up(keys: Any, sorted_keys: Any, values: Any, out: Any) -> None:
+def look_up(keys: Ints, sorted_keys: Ints, values: Ints, out: Ints) -> None:
     """found[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
     one search."""
     known, value = -1, -1
@@ -69,8 +70,8 @@ class Space:
     """Sparse numbers of the trace -> dense indices, for `look_up`. Numbers of locations may use all of their
     64 bits; here as in the rows they are taken as signed."""
 
-    keys: NDArray[np.int64]
-    values: NDArray[np.int64]
+    keys: Ints
+    values: Ints
 
     @staticmethod
     def of(pairs: dict[int, int]) -> Space:
@@ -78,7 +79,7 @@ class Space:
         order = np.argsort(keys)
         return Space(keys[order], np.array(list(pairs.values()), np.int64)[order])
 
-    def __call__(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, numbers: Ints) -> Ints:
         indices = np.empty(numbers.size, np.int64)
         look_up(np.ascontiguousarray(numbers), self.keys, self.values, indices)
         return indices
@@ -312,7 +313,7 @@ class Communicators:
 
     def __init__(self, definitions: Definitions, dense: dict[int, int]) -> None:
         """`dense`: location number -> index."""
-        members: list[NDArray[np.int64]] = []
+        members: list[Ints] = []
         start, own, index = [0], [], {}
         locations = Space.of(dense)
         for i, comm in enumerate(definitions.by["Comm"]):
@@ -325,9 +326,7 @@ class Communicators:
         self._members = np.concatenate([*members, np.empty(0, np.int64)])
         self._start, self._own = np.array(start, np.int64), np.array(own, bool)
 
-    def peers(
-        self, comm: NDArray[np.int64], rank: NDArray[np.int64], here: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    def peers(self, comm: Ints, rank: Ints, here: int) -> tuple[NDArray[np.int32], Flags]:
         """Location index of each rank within its communicator (-1 unknown); where that is MPI_COMM_SELF."""
         i = self._numbers(comm)
         known = i >= 0

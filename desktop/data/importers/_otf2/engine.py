@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.data.importers._otf2.definitions import Definitions
 from desktop.data.importers._otf2.records import Block
 from desktop.errors import TraceFormatError
@@ -113,14 +113,14 @@ class Local:
     """
 
     damage: str = ""
-    offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    offsets: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
     repeated: int = 0
-    maps: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3 * len(SLOTS), np.int64))
+    maps: Ints = field(default_factory=lambda: np.zeros(3 * len(SLOTS), np.int64))
 
     @property
     def synchronised(self) -> bool:
         """Whether the clock is corrected; one offset alone has no effect."""
-        return self.offsets.shape[1] > 1
+        return bool(self.offsets.shape[1] > 1)
 
     @property
     def bent(self) -> bool:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.data.importers._otf2.decoder import (
     BIG,
     CHUNK,
@@ -237,7 +237,7 @@ def mapping(fields: Fields) -> tuple[int, list[int], list[int]]:
     return (DENSE if dense else SPARSE), local, globally
 
 
-def maps(tables: dict[int, tuple[int, list[int], list[int]]]) -> NDArray[np.int64]:
+def maps(tables: dict[int, tuple[int, list[int], list[int]]]) -> Ints:
     """Mapping tables by slot, as `engine.Local` keeps them for the compiled loop."""
     head, body = [0] * (3 * len(SLOTS)), list[int]()
     for slot, (mode, local, globally) in tables.items():

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.jit import inlined
 from desktop.data.events import MessageKind
 
@@ -65,7 +65,7 @@ TYPE_INT64, TYPE_DOUBLE = 8, 10  # OTF2_Type of a metric's value; the only other
 
 
 @inlined
-def arrive(words: NDArray[np.int64], time: int) -> bool:
+def arrive(words: Ints, time: int) -> bool:
     """Count a record and note its time; False, with FAULT set, if no intact file has it here."""
     now = np.int64(time)
     last = words[LAST]
@@ -89,7 +89,7 @@ def arrive(words: NDArray[np.int64], time: int) -> bool:
 
 
 @inlined
-def new_row(words: NDArray[np.int64], table: int) -> tuple[int, int]:
+def new_row(words: Ints, table: int) -> tuple[int, int]:
     """Take the next row: the place of its first word and the distance to the next column."""
     at = HEADER
     for t in range(table):
@@ -100,7 +100,7 @@ def new_row(words: NDArray[np.int64], table: int) -> tuple[int, int]:
 
 
 @inlined
-def end_flush(words: NDArray[np.int64], time: int) -> None:
+def end_flush(words: Ints, time: int) -> None:
     """Write the end of an open buffer flush, at `time` at the latest."""
     at, stride = new_row(words, EVENTS)
     words[at] = min(words[FLUSHED], time)
@@ -109,7 +109,7 @@ def end_flush(words: NDArray[np.int64], time: int) -> None:
 
 
 @inlined
-def put_event(words: NDArray[np.int64], time: int, kind: int, region: int) -> None:
+def put_event(words: Ints, time: int, kind: int, region: int) -> None:
     if words[FLUSHED] >= 0:  # a flush ends at the latest where the next region changes
         end_flush(words, time)
     at, stride = new_row(words, EVENTS)
@@ -118,14 +118,14 @@ def put_event(words: NDArray[np.int64], time: int, kind: int, region: int) -> No
 
 
 @inlined
-def put_flush(words: NDArray[np.int64], time: int, stop: int) -> None:
+def put_flush(words: Ints, time: int, stop: int) -> None:
     put_event(words, time, 0, FLUSHING)
     words[FLUSHED] = max(stop, time)
 
 
 @inlined
 def put_message(
-    words: NDArray[np.int64], time: int, kind: int, peer: int, comm: int, tag: int, size: int, request: int
+    words: Ints, time: int, kind: int, peer: int, comm: int, tag: int, size: int, request: int
 ) -> None:
     # Who sends says to whom, unless to nobody.
     sends = kind == MessageKind.SEND or kind == MessageKind.ISEND
@@ -145,7 +145,7 @@ def put_message(
 
 @inlined
 def put_collective(
-    words: NDArray[np.int64], time: int, operation: int, comm: int, root: int, sent: int, received: int
+    words: Ints, time: int, operation: int, comm: int, root: int, sent: int, received: int
 ) -> None:
     if words[BEGIN] < 0:
         words[ORPHANS] += 1
@@ -162,10 +162,7 @@ def put_collective(
 
 
 @inlined
-def put_metric(
-    words: NDArray[np.int64], reals: NDArray[np.float64], time: int, metric: int, i: int, kind: int,
-    value: int,
-) -> None:  # fmt: skip
+def put_metric(words: Ints, reals: Floats, time: int, metric: int, i: int, kind: int, value: int) -> None:
     """The i-th value of a metric record; `value`: its 64 bits, whatever they mean. `reals`: `words` again."""
     at, stride = new_row(words, METRICS)
     words[at] = time
@@ -179,9 +176,9 @@ def put_metric(
 
 
 @inlined
-def crowded(words: NDArray[np.int64]) -> bool:
+def crowded(words: Ints) -> bool:
     """Whether the next metric record may find no room."""
-    return words[COUNT + METRICS] > FACTOR[METRICS] * words[CAPACITY]
+    return bool(words[COUNT + METRICS] > FACTOR[METRICS] * words[CAPACITY])
 
 
 @dataclass
@@ -194,8 +191,8 @@ class Block:
     they have.
     """
 
-    rows: list[NDArray[np.int64]]
-    state: NDArray[np.int64]
+    rows: list[Ints]
+    state: Ints
     at: int = 0
     fault: str = ""
     miscounted: tuple[int, ...] = ()

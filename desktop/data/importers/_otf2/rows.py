@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.data import events
 from desktop.data.events import Region, Sink
 from desktop.data.importers._otf2.definitions import Communicators, Definitions, LocationPlace
@@ -28,7 +27,7 @@ class Rows:
         self.operations: dict[int, int] = {}
         self.metric_names: dict[int, int] = {}
 
-    def deliver(self, place: LocationPlace, block: list[NDArray[np.int64]]) -> None:
+    def deliver(self, place: LocationPlace, block: list[Ints]) -> None:
         tables = [
             (TABLE_NAMES[table], rows(place, columns))
             for table, (columns, rows) in enumerate(
@@ -40,7 +39,7 @@ class Rows:
         for name, columns in sorted(tables, key=lambda one: one[0] == "events"):
             self.sink.append(name, place.index, **columns)
 
-    def events(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def events(self, place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         time, packed = columns
         keys = packed & 0xFFFFFFFFFFFFFF
         region = self.regions(keys)
@@ -66,7 +65,7 @@ class Rows:
             region = self.regions(keys)
         return {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}
 
-    def messages(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def messages(self, place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         time, packed, comm, tag, size, request = columns
         kind, rank = packed >> 56, packed & UNDEFINED
         # Of its own communicator too the process is the only member, whichever of its threads calls.
@@ -90,7 +89,7 @@ class Rows:
             "request": request.view("u8"),
         }
 
-    def collectives(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def collectives(self, place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         begin, end, operation, comm, root, sent, received = columns
         root_index, own = self.communicators.peers(comm, root, place.index)
         root_index[root == ROOT_SELF] = place.index
@@ -109,7 +108,7 @@ class Rows:
             "received": received,
         }
 
-    def metrics(self, _place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def metrics(self, _place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         time, key, value = columns
         known, which = np.unique(key, return_inverse=True)
         for number in known.tolist():

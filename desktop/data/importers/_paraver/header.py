@@ -12,8 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.errors import TraceFormatError
 
 MOST_THREADS = 10_000_000
@@ -36,12 +36,12 @@ class Header:
     threads: list[int]
 
     @property
-    def first_task(self) -> NDArray[np.int64]:
+    def first_task(self) -> Ints:
         """(applications + 1,) number of the first task of each application."""
         return np.array([0, *accumulate(self.tasks)], np.int64)
 
     @property
-    def first_thread(self) -> NDArray[np.int64]:
+    def first_thread(self) -> Ints:
         """(tasks + 1,) number of the first thread of each task."""
         return np.array([0, *accumulate(self.threads)], np.int64)
 

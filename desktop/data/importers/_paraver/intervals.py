@@ -17,11 +17,10 @@ pairs again, where these are known, and nests. Of former chunks only the calls t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Bytes, Floats, Ints, Records
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.importers._paraver import tables as tb
 
@@ -84,16 +83,16 @@ def kind_of(event: int) -> int:
 
 
 @inlined
-def _change(rows: Any, at: int, what: int) -> bool:
+def _change(rows: Records, at: int, what: int) -> bool:
     """Whether a row is of that change."""
     event = rows[at]["type"]
     if what == BEGINS:
-        return event < 0 and rows[at]["value"] > rows[at]["time"]
-    return event == tb.TRACING or event == tb.FLUSHING
+        return bool(event < 0 and rows[at]["value"] > rows[at]["time"])
+    return bool(event == tb.TRACING or event == tb.FLUSHING)
 
 
 @inlined
-def _next(rows: Any, at: int, what: int) -> int:
+def _next(rows: Records, at: int, what: int) -> int:
     """The first row from `at` on that is of that change; behind the last if there is none."""
     while at < len(rows) and not _change(rows, at, what):
         at += 1
@@ -101,7 +100,7 @@ def _next(rows: Any, at: int, what: int) -> int:
 
 
 @arithmetic
-def changes(rows: Any, coming: Any) -> None:
+def changes(rows: Records, coming: Ints) -> None:
     """Times of the first changes of each kind: coming (CHANGES,), left as they are where there is none."""
     for what in range(CHANGES):
         at = _next(rows, 0, what)
@@ -110,7 +109,7 @@ def changes(rows: Any, coming: Any) -> None:
 
 
 @arithmetic
-def pair(rows: Any, ends: Any, first: int, opened: Any, tops: Any, late: Any, tally: Any) -> int:
+def pair(rows: Records, ends: Ints, first: int, opened: Ints, tops: Ints, late: Ints, tally: Ints) -> int:
     """When every call ends, last begun first ended for each kind.
 
     ends (N,): given, of a begin the time of its end if that is known to come after these rows, else `NEVER`;
@@ -168,10 +167,10 @@ class Pairing:
     def __init__(self) -> None:
         self.tally = np.zeros(PAIR, np.int64)
         self.rows = 0
-        self._opened: NDArray[np.int64] = np.empty((CALLS, 0, 3), np.int64)
+        self._opened: Ints = np.empty((CALLS, 0, 3), np.int64)
         self._tops = np.zeros(CALLS, np.int64)
 
-    def pair(self, rows: NDArray[Any], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    def pair(self, rows: AnyArray, ends: Ints) -> Ints:
         """Fills in `ends`; returns rows and ends of calls of former chunks (N, 2)."""
         deepest = int(self._tops.max())
         if deepest + len(rows) > self._opened.shape[1]:
@@ -189,7 +188,7 @@ class Survey:
     """What is known of a thread after the first walk over its chunks: `tally` of `pair`, whether it has
     states, and what chunks must know of those that come after them."""
 
-    def __init__(self, chunks: Iterable[NDArray[Any]]) -> None:
+    def __init__(self, chunks: Iterable[AnyArray]) -> None:
         pairing = Pairing()
         late, coming = [np.empty((0, 2), np.int64)], [np.full(CHANGES, NEVER)]
         for rows in chunks:
@@ -203,20 +202,20 @@ class Survey:
         self._coming = np.minimum.accumulate(coming[::-1])[::-1]
         self.stated = bool(self._coming[0, BEGINS] != NEVER)
 
-    def ends(self, first: int, count: int) -> NDArray[np.int64]:
+    def ends(self, first: int, count: int) -> Ints:
         """Of rows first .. first + count - 1 the ends that come after their chunk, `NEVER` for all others."""
         ends = np.full(count, NEVER)
         begin, end = np.searchsorted(self._late[:, 0], (first, first + count))
         ends[self._late[begin:end, 0] - first] = self._late[begin:end, 1]
         return ends
 
-    def after(self, number: int) -> NDArray[np.int64]:
+    def after(self, number: int) -> Ints:
         """Times of the first changes after a chunk (CHANGES,), `NEVER` if there are none."""
-        return self._coming[number + 1]
+        return np.asarray(self._coming[number + 1])
 
 
 @arithmetic
-def keys(rows: Any, out: Any) -> None:
+def keys(rows: Records, out: Ints) -> None:
     """A number for what each row begins: value or state and kind; that of `GAP` if it begins nothing."""
     for i in range(len(rows)):
         kind = kind_of(rows[i]["type"])
@@ -228,7 +227,7 @@ def keys(rows: Any, out: Any) -> None:
 
 
 @arithmetic
-def metrics(rows: Any, time: Any, event: Any, value: Any) -> int:
+def metrics(rows: Records, time: Ints, event: Ints, value: Floats) -> int:
     """Time, type and value of the rows that are neither states nor calls nor switches; returns how many."""
     used = 0
     for i in range(len(rows)):
@@ -244,7 +243,7 @@ def key_of(kind: int, value: int) -> int:
 
 
 @inlined
-def _tick(carry: Any, known: Any, time: int) -> None:
+def _tick(carry: Ints, known: Bytes, time: int) -> None:
     """Let time pass."""
     span = time - carry[NOW]
     carry[NOW] = time
@@ -266,7 +265,7 @@ def _tick(carry: Any, known: Any, time: int) -> None:
 
 
 @inlined
-def _wanted(carry: Any, known: Any, stated: bool) -> int:
+def _wanted(carry: Ints, known: Bytes, stated: bool) -> int:
     """Which region stands for the state now; -1 none."""
     if carry[NOW] >= carry[LAST]:
         return -1
@@ -280,7 +279,9 @@ def _wanted(carry: Any, known: Any, stated: bool) -> int:
 
 
 @inlined
-def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: Any, out_code: Any) -> int:
+def _sit(
+    carry: Ints, seat: int, used: int, time: int, out_time: Ints, out_kind: Bytes, out_code: Ints
+) -> int:
     """Leave the state's region and enter another one, where `seat` is none or another."""
     if carry[SEAT] == seat:
         return used
@@ -297,7 +298,7 @@ def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: A
 
 
 @inlined
-def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
+def _holds(carry: Ints, tops: Ints, open_at: Ints) -> bool:
     """Whether a call is open inside the state's region."""
     holds = False
     for kind in range(CALLS):
@@ -307,8 +308,9 @@ def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
 
 @inlined
 def _until(
-    carry: Any, known: Any, stated: bool, time: int, used: int, out_time: Any, out_kind: Any, out_code: Any
-) -> int:
+    carry: Ints, known: Bytes, stated: bool, time: int, used: int, out_time: Ints, out_kind: Bytes,
+    out_code: Ints,
+) -> int:  # fmt: skip
     """On the way to `time`: a state that ends before it ends, and what follows is not known."""
     if carry[STARTED] == 0:
         carry[STARTED] = 1
@@ -327,8 +329,8 @@ def _until(
 # Long: a branch for each kind of record.
 @arithmetic
 def nest(
-    rows: Any, ends: Any, ids: Any, after: Any, known: Any, stated: bool, carry: Any, tops: Any,
-    open_ids: Any, open_at: Any, scratch: Any, out_time: Any, out_kind: Any, out_code: Any,
+    rows: Records, ends: Ints, ids: Ints, after: Ints, known: Bytes, stated: bool, carry: Ints, tops: Ints,
+    open_ids: Ints, open_at: Ints, scratch: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints,
 ) -> int:  # fmt: skip
     """Enters and leaves of the rows of a chunk; returns how many.
 
@@ -461,7 +463,7 @@ def nest(
 
 
 @arithmetic
-def finish(known: Any, stated: bool, carry: Any, out_time: Any, out_kind: Any, out_code: Any) -> int:
+def finish(known: Bytes, stated: bool, carry: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints) -> int:
     """What is left to do at the thread's last time; returns how many rows (at most 4)."""
     used = _until(carry, known, stated, carry[LAST], 0, out_time, out_kind, out_code)
     _tick(carry, known, carry[LAST])

@@ -9,11 +9,9 @@ A line is a kind and decimal fields between colons::
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Bytes, Ints, Records
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import MessageKind
 from desktop.data.lines import byte
@@ -56,7 +54,7 @@ BAD = (FIELDS, NUMBER, BACKWARD, THREAD, KIND)
 
 
 @inlined
-def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int) -> int:
+def _thread(first_task: Ints, first_thread: Ints, app: int, task: int, thread: int) -> int:
     """Index of a thread from its numbers, which begin at 1; -1: there is none."""
     if app < 1 or app >= len(first_task):
         return -1
@@ -68,7 +66,7 @@ def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int
 
 
 @inlined
-def _here(spans: Any, thread: int, time: int) -> None:
+def _here(spans: Ints, thread: int, time: int) -> None:
     if time < spans[thread, 0]:
         spans[thread, 0] = time
     if time > spans[thread, 1]:
@@ -76,7 +74,7 @@ def _here(spans: Any, thread: int, time: int) -> None:
 
 
 @inlined
-def _put(m: Any, time: int, kind: int, peer: int, tag: int, size: int, request: int) -> None:
+def _put(m: np.void, time: int, kind: int, peer: int, tag: int, size: int, request: int) -> None:
     m["time"] = time
     m["bytes"] = size
     m["tag"] = tag
@@ -88,9 +86,10 @@ def _put(m: Any, time: int, kind: int, peer: int, tag: int, size: int, request: 
 # Long: a branch for each kind of record.
 @arithmetic
 def parse(
-    buf: Any, at: int, final: bool, f: Any, first_task: Any, first_thread: Any, acts: Any, act_threads: Any,
-    messages: Any, message_threads: Any, spans: Any, records: Any, counts: Any, firsts: Any, line: int,
-) -> Any:  # fmt: skip
+    buf: Bytes, at: int, final: bool, f: Ints, first_task: Ints, first_thread: Ints, acts: Records,
+    act_threads: Ints, messages: Records, message_threads: Ints, spans: Ints, records: Ints, counts: Ints,
+    firsts: Ints, line: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Lines of `buf` from byte `at` on, until the end or until there is no room for further rows.
 
     f (_FIELDS,): scratch. spans (threads, 2): first and last time, records (threads,): how many, both are
@@ -107,7 +106,7 @@ def parse(
         what = 0
         p = i
         nf = 0
-        here = np.int64(0)
+        here = 0
         if c == 10 or (c == 13 and i + 1 < n and buf[i + 1] == 10):
             line += 1
             i += 1 if c == 10 else 2
@@ -252,13 +251,13 @@ def parse(
 
 
 #: Rows and their threads, messages and theirs.
-Rows = tuple[NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
+Rows = tuple[AnyArray, Ints, AnyArray, Ints]
 
 
 class LineReader:
     """Parses blocks of whole lines, in any order, and remembers counts and spans."""
 
-    def __init__(self, first_task: NDArray[np.int64], first_thread: NDArray[np.int64]) -> None:
+    def __init__(self, first_task: Ints, first_thread: Ints) -> None:
         threads = int(first_thread[-1])
         self.threads = first_task, first_thread
         self.counts = np.zeros(COUNTS, np.int64)
@@ -270,7 +269,7 @@ class LineReader:
         self._acts, self._act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
         self._messages, self._message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
 
-    def parse(self, block: NDArray[np.uint8], at: int, final: bool, line: int) -> list[Rows]:
+    def parse(self, block: Bytes, at: int, final: bool, line: int) -> list[Rows]:
         """The lines from byte `at` on, with so many lines before them."""
         parts = []
         firsts = np.zeros(COUNTS, np.int64)
@@ -287,7 +286,7 @@ class LineReader:
         self._note_firsts(firsts)
         return parts
 
-    def _note_firsts(self, firsts: NDArray[np.int64]) -> None:
+    def _note_firsts(self, firsts: Ints) -> None:
         known = np.where(self.firsts, self.firsts, firsts)
         self.firsts = np.where(firsts, np.minimum(known, firsts), known)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import arithmetic
 from desktop.data.consistency import RARE
 from desktop.data.events import ImportReport
@@ -81,7 +81,7 @@ def detect(path: Path, head: bytes) -> bool:
 
 
 @arithmetic
-def _give_keys(rows: Any, at: Any, numbers: Any, paired: Any) -> None:
+def _give_keys(rows: AnyArray, at: Ints, numbers: Ints, paired: Flags) -> None:
     """Give rows[at] the numbers of their keys; paired (keys,): set for those of entries and exits."""
     for i in range(len(at)):
         r = rows[at[i]]
@@ -207,7 +207,7 @@ class Intake:
             except ValueError:
                 return
 
-    def _note_unknown(self, rows: NDArray[Any], keys: NDArray[np.int64]) -> None:
+    def _note_unknown(self, rows: AnyArray, keys: Ints) -> None:
         record = np.where(rows["kind"] == tb.UNKNOWN, rows["d3"], 0)
         event = np.zeros(len(rows), np.int64) if self.form == tb.FORMAT_A else keys.copy()
         known = (event >= 0) | tb.EVENT_TABLE[np.clip(-event, 0, len(tb.EVENT_TABLE) - 1)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import arithmetic, inlined, place_in
 from desktop.data.events import EventKind
 from desktop.data.importers._picl import tables as tb
@@ -30,7 +31,7 @@ JUMPS = 6 + 5 * _CUTS
 
 
 @arithmetic
-def jumps(rows: Any, carry: Any) -> None:
+def jumps(rows: AnyArray, carry: Ints) -> None:
     """Find where, in line order, a clock was set: after clock_sync, or where all times afterwards
     lie below all before by more than 100 times their span."""
     cuts = carry[6:].reshape(_CUTS, 5)
@@ -74,7 +75,7 @@ STARTED, EXITED, RUN_LINE, RUN_BEFORE, RUN_ROWS, RUN_LATEST, RUN = range(7)
 
 
 @arithmetic
-def last_run(rows: Any, since: int, carry: Any) -> None:
+def last_run(rows: AnyArray, since: int, carry: Ints) -> None:
     """Find where, in line order from line `since` on, the last run begins: at a trace_start after a
     trace_start and a trace_exit whose times it does not continue."""
     for i in range(len(rows)):
@@ -95,7 +96,7 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 
 
 @arithmetic
-def descents(rows: Any, carry: Any, findings: Any) -> None:
+def descents(rows: AnyArray, carry: Ints, findings: Ints) -> None:
     """Count the steps back in time from one line to the next; carry (2,): rows so far, time of the last."""
     for i in range(len(rows)):
         kind, t = rows[i]["kind"], rows[i]["time"]
@@ -109,7 +110,7 @@ def descents(rows: Any, carry: Any, findings: Any) -> None:
 
 
 @arithmetic
-def to_ticks(rows: Any, decimals: int) -> int:
+def to_ticks(rows: AnyArray, decimals: int) -> int:
     """Bring times to units of 10**-decimals seconds; returns how many had to be rounded."""
     rounded = 0
     for i in range(len(rows)):
@@ -147,7 +148,7 @@ _NEAR = 16
 
 
 @inlined
-def _twins(rows: Any, begin: int, end: int) -> int:
+def _twins(rows: AnyArray, begin: int, end: int) -> int:
     """How many of rows[begin:end], which are of one time, equal another one of the nearest."""
     count = 0
     for i in range(begin, end):
@@ -166,8 +167,8 @@ def _twins(rows: Any, begin: int, end: int) -> int:
 # Long: what is to be known of each kind of record.
 @arithmetic
 def survey(
-    rows: Any, own: Any, depth: Any, opened: Any, matched: Any, seen: Any, facts: Any, findings: Any,
-    ahead: Any,
+    rows: AnyArray, own: Flags, depth: Ints, opened: Ints, matched: Ints, seen: Ints, facts: Ints,
+    findings: Ints, ahead: Ints,
 ) -> None:  # fmt: skip
     """What must be known of a processor before its states are; rows cut between different times.
 
@@ -258,8 +259,8 @@ def survey(
 
 @arithmetic
 def pair(
-    rows: Any, begin: int, matched: Any, entered: Any, heads: Any, tails: Any, mate: Any, lasting: Any,
-    durations: Any, findings: Any,
+    rows: AnyArray, begin: int, matched: Ints, entered: Ints, heads: Ints, tails: Ints, mate: Ints,
+    lasting: Ints, durations: Ints, findings: Ints,
 ) -> int:  # fmt: skip
     """Pair entries with exits first in, first out; how many entries stay open here, and are closed later.
 
@@ -331,7 +332,7 @@ _WRAP = 1 << 32
 
 
 @inlined
-def _state(carry: Any, usable: bool) -> int:
+def _state(carry: Ints, usable: bool) -> int:
     if carry[STOPPED] != 0:
         return tb.NO_DATA
     if carry[SESSIONS] == 0:
@@ -350,7 +351,7 @@ def _state(carry: Any, usable: bool) -> int:
 
 
 @inlined
-def _put(out: Any, used: int, t: int, kind: int, region: int) -> int:
+def _put(out: tuple[Ints, Bytes, AnyArray], used: int, t: int, kind: int, region: int) -> int:
     """One more row of events, if it has a region; out: times, kinds and regions."""
     if region < 0:
         return used
@@ -359,7 +360,7 @@ def _put(out: Any, used: int, t: int, kind: int, region: int) -> int:
 
 
 @inlined
-def _switch(carry: Any, t: int, now: int, states: Any, out: Any, used: int) -> int:
+def _switch(carry: Ints, t: int, now: int, states: Ints, out: tuple[Ints, Bytes, AnyArray], used: int) -> int:
     """Leave the region of a state and enter that of the next one."""
     if now != carry[NOW]:
         used = _put(out, used, t, _LEAVE, states[carry[NOW]])
@@ -370,7 +371,7 @@ def _switch(carry: Any, t: int, now: int, states: Any, out: Any, used: int) -> i
 
 @inlined
 def _measure(
-    rows: Any, later: int, t: int, total: int, line: int, ahead: Any, carry: Any, findings: Any
+    rows: AnyArray, later: int, t: int, total: int, line: int, ahead: Ints, carry: Ints, findings: Ints
 ) -> None:
     """What a processor does from statistics at t to the next ones, in rows[later:] or `ahead`."""
     carry[INTERVAL] = 0
@@ -404,8 +405,8 @@ def _measure(
 
 @inlined
 def _regions(
-    rows: Any, i: int, j: int, mate: Any, region_of: Any, user: Any, trace_key: int, dangling: Any, out: Any,
-    used: int,
+    rows: AnyArray, i: int, j: int, mate: Ints, region_of: Ints, user: Flags, trace_key: int, dangling: Ints,
+    out: tuple[Ints, Bytes, AnyArray], used: int,
 ) -> int:  # fmt: skip
     """Enter and leave of the regions in rows[i:j], which are of one time; returns how many there are then.
 
@@ -440,8 +441,9 @@ def _regions(
 # Long: a branch for each kind of record.
 @arithmetic
 def walk(
-    rows: Any, begin: int, mate: Any, region_of: Any, user: Any, trace_key: int, states: Any, usable: bool,
-    restarted: bool, ahead: Any, carry: Any, findings: Any, dangling: Any, time: Any, kind: Any, region: Any,
+    rows: AnyArray, begin: int, mate: Ints, region_of: Ints, user: Flags, trace_key: int, states: Ints,
+    usable: bool, restarted: bool, ahead: Ints, carry: Ints, findings: Ints, dangling: Ints, time: Ints,
+    kind: Bytes, region: AnyArray,
 ) -> int:  # fmt: skip
     """Enter and leave of regions and states in rows[begin:] (cut between different times); returns how many.
 
@@ -523,19 +525,19 @@ def walk(
 
 
 @inlined
-def _located(processor: int, known: Any, index: Any) -> int:
+def _located(processor: int, known: Ints, index: Ints) -> int:
     """Index of a location, -1 for wildcards and the like."""
     if 0 <= processor < len(known) and known[processor] == processor:
-        return index[processor]
+        return int(index[processor])
     at = place_in(known, processor)
     return index[at] if at < len(known) and known[at] == processor else -1
 
 
 @arithmetic
 def messages(
-    rows: Any, at: int, copy: int, own: int, known: Any, index: Any, others: Any, communicators: bool,
-    time: Any, kind: Any, peer: Any, communicator: Any, tag: Any, size: Any, request: Any,
-) -> Any:  # fmt: skip
+    rows: AnyArray, at: int, copy: int, own: int, known: Ints, index: Ints, others: Ints, communicators: bool,
+    time: Ints, kind: Bytes, peer: AnyArray, communicator: AnyArray, tag: Ints, size: Ints, request: AnyArray,
+) -> tuple[int, int, int]:  # fmt: skip
     """Rows of messages from rows[at:], as many as have room.
 
     A send of format A to -1 is one to each of `others` but oneself (`own`); `copy`: where among them to go

@@ -10,11 +10,10 @@ Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others wri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Bytes, Floats, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import MessageKind
 from desktop.data.importers._picl import tables as tb
@@ -57,7 +56,7 @@ _FIELDS, _DATA = 4, 7
 
 
 @inlined
-def _decimal(buf: Any, p: int, end: int) -> Any:
+def _decimal(buf: Bytes, p: int, end: int) -> tuple[int, int, int, bool, bool]:
     """As `decimal`, of the next token; the last is a comma that stands where the point should."""
     value, decimals, q, dropped = decimal(buf, skip_blanks(buf, p, end), end, True)
     if 0 <= q < end and not blank(buf[q]):
@@ -66,7 +65,7 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
 
 
 @inlined
-def _name_key(buf: Any, p: int, q: int) -> int:
+def _name_key(buf: Bytes, p: int, q: int) -> int:
     """Key of format A whose name stands in buf[p:q], 0 when there is none."""
     for key in range(1, len(_NAME_ENDS)):
         begin = _NAME_ENDS[key - 1]
@@ -76,7 +75,7 @@ def _name_key(buf: Any, p: int, q: int) -> int:
 
 
 @inlined
-def _same(buf: Any, p: int, text: Any) -> bool:
+def _same(buf: Bytes, p: int, text: Bytes) -> bool:
     i = 0
     while i < len(text) and buf[p + i] == text[i]:
         i += 1
@@ -84,7 +83,7 @@ def _same(buf: Any, p: int, text: Any) -> bool:
 
 
 @inlined
-def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
+def _word(buf: Bytes, p: int, end: int, first: int, length: int) -> int:
     """End of a label of that first letter and length at p (blanks before it are skipped), or -1."""
     p = skip_blanks(buf, p, end)
     q = token_end(buf, p, end)
@@ -92,7 +91,7 @@ def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
 
 
 @inlined
-def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
+def _line_a(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, int, bool, bool]:
     """A line of format A, compact or verbose, as numbers.
 
     Returns an oddity, how many fields there are, decimals of the time, where the free text begins, whether
@@ -116,10 +115,10 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
     if not (p >= 0 and abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6) or not (
         -1 <= node < 2**31 or node == tb.HOST
     ):
-        return tb.GARBAGE, 0, np.int64(6), e, False, False
+        return tb.GARBAGE, 0, 6, e, False, False
     p = skip_blanks(buf, p, e)
     if numbers[0] == tb.TRACE_MESSAGE or numbers[0] == tb.TRACE_MARKS:
-        return _FINE, 0, np.int64(6), p, False, False
+        return _FINE, 0, 6, p, False, False
     count = 0
     while p < e and count < _NUMBERS - _FIELDS:
         value, q = integer(buf, p, e)
@@ -131,16 +130,16 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
         else:
             break
         p = skip_blanks(buf, q, e)
-    return _FINE, count, np.int64(6), e, verbose or p >= e, False
+    return _FINE, count, 6, e, verbose or p >= e, False
 
 
 @inlined
-def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
+def _line_b(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, int, bool, bool]:
     """The same of a line of format B."""
     numbers[0], p = integer(buf, s, e)
     numbers[1], p = integer(buf, p if numbers[0] < 0 else -1, e)
     if p < 0:
-        return tb.GARBAGE, 0, np.int64(0), e, False, False
+        return tb.GARBAGE, 0, 0, e, False, False
     numbers[2], scale, p, dropped, comma = _decimal(buf, p, e)
     for field in range(3, 6):
         numbers[field], p = integer(buf, p, e)
@@ -148,10 +147,10 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
     if not (p >= 0 and -(2**31) <= event < 2**31 and -1 <= processor < 2**31) or not (
         abs(process) < 2**31 and numbers[5] >= 0
     ):
-        return (tb.COMMA if comma else tb.GARBAGE), 0, np.int64(0), e, False, dropped
+        return (tb.COMMA if comma else tb.GARBAGE), 0, 0, e, False, dropped
     p = skip_blanks(buf, p, e)
     text = p
-    count = np.int64(0)
+    count = 0
     if _spoken(numbers) or numbers[5] == 0:
         return _FINE, count, scale, text, False, dropped
     quoted = p < e and buf[p] == 34
@@ -179,19 +178,19 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
 
 
 @inlined
-def _spoken(numbers: Any) -> bool:
+def _spoken(numbers: Ints) -> bool:
     """Whether a line of B carries a text: statistics, a message."""
-    return -105 <= numbers[0] <= -101 or numbers[0] == -7
+    return bool(-105 <= numbers[0] <= -101 or numbers[0] == -7)
 
 
 @inlined
-def _narrow(value: int) -> Any:
+def _narrow(value: int) -> np.int32:
     """A number as 32 bits; beyond them the least, which is nobody's number."""
     return np.int32(value) if -(2**31) <= value < 2**32 else np.int32(-(2**31))
 
 
 @inlined
-def _fill_a(r: Any, numbers: Any, count: int, key: Any) -> bool:
+def _fill_a(r: np.void, numbers: Ints, count: int, key: Ints) -> bool:
     """A record of format A; whether it enters or leaves something, of which the key (3,) is given then."""
     code = numbers[0]
     kind = code if code <= tb.TRACE_FILES else tb.UNKNOWN
@@ -221,7 +220,7 @@ def _fill_a(r: Any, numbers: Any, count: int, key: Any) -> bool:
 
 
 @inlined
-def _fill_b(r: Any, numbers: Any, count: int) -> None:
+def _fill_b(r: np.void, numbers: Ints, count: int) -> None:
     """A record of format B."""
     record, event = -numbers[0], numbers[1]
     kind = tb.UNKNOWN
@@ -241,7 +240,7 @@ def _fill_b(r: Any, numbers: Any, count: int) -> None:
 
 
 @inlined
-def count(findings: Any, what: int, line: int) -> None:
+def count(findings: Ints, what: int, line: int) -> None:
     """Count what is odd (`tables.FINDINGS`); findings (FOUND, 2): how often, and its least line."""
     findings[what, 0] += 1
     if findings[what, 1] == 0 or line < findings[what, 1]:
@@ -249,7 +248,9 @@ def count(findings: Any, what: int, line: int) -> None:
 
 
 @inlined
-def _note(r: Any, event: int, partners: Any, fourth: Any, findings: Any, notes: Any, seconds: Any) -> None:
+def _note(
+    r: np.void, event: int, partners: Ints, fourth: Ints, findings: Ints, notes: Ints, seconds: Floats
+) -> None:
     """Note what a record says: about times, partners, what it is."""
     t = r["time"] * _POWERS[r["scale"]]
     if notes[USED] == 0:
@@ -278,8 +279,8 @@ def _note(r: Any, event: int, partners: Any, fourth: Any, findings: Any, notes: 
 # Long: all that may be odd with a line.
 @arithmetic
 def parse(
-    buf: Any, form: int, final: bool, line: int, numbers: Any, rows: Any, units: Any, keyed: Any, keys: Any,
-    texts: Any, partners: Any, fourth: Any, findings: Any, notes: Any, seconds: Any,
+    buf: Bytes, form: int, final: bool, line: int, numbers: Ints, rows: AnyArray, units: Ints, keyed: Ints,
+    keys: Ints, texts: Ints, partners: Ints, fourth: Ints, findings: Ints, notes: Ints, seconds: Floats,
 ) -> None:  # fmt: skip
     """Lines to records.
 
@@ -306,7 +307,7 @@ def parse(
             continue
         dropped = exact = False
         oddity, data, text = tb.COMMENT, 0, 0
-        scale: Any = np.int64(0)
+        scale = 0
         if buf[s] != 35:
             # A line that is none of this format may be one of the other.
             for attempt in range(2):
@@ -350,7 +351,7 @@ def parse(
         used = notes[USED]
         r = rows[used]
         r["line"], r["key"], r["scale"] = line, -1, scale
-        event: Any = np.int64(0)
+        event = 0
         if form == FORMAT_A:
             shared = _fill_a(r, numbers, data, keys[notes[KEYED]])
             units[used] = processor << 32
@@ -375,16 +376,16 @@ class Parsed:
     """What a block holds, see `parse`: records (their keys are not dense yet), the unit of each, which have a
     key and what it is, texts by record, partners, fourth fields of sends and of receives."""
 
-    rows: NDArray[Any]
-    units: NDArray[np.int64]
-    keyed: NDArray[np.int64]
-    keys: NDArray[np.int64]
+    rows: AnyArray
+    units: Ints
+    keyed: Ints
+    keys: Ints
     texts: list[tuple[int, str]]
-    partners: NDArray[np.int64]
-    fourth: tuple[NDArray[np.int64], NDArray[np.int64]]
-    found: NDArray[np.int64]
-    notes: NDArray[np.int64]
-    seconds: NDArray[np.float64]
+    partners: Ints
+    fourth: tuple[Ints, Ints]
+    found: Ints
+    notes: Ints
+    seconds: Floats
 
 
 def read_lines(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.data.consistency import RARE
 from desktop.data.events import TABLES, EventKind, Location, Severity, columns_like, events_at
 from desktop.data.importers._picl import kernels as kn
@@ -31,7 +31,7 @@ _NOT_OVER = np.iinfo(np.int64).min
 _COLLECTIVE = np.dtype([*TABLES["collectives"].items(), ("line", "i8")])
 
 #: Rows of a table of the sink; of "marks" the texts are still numbers.
-Rows = tuple[str, dict[str, NDArray[Any]]]
+Rows = tuple[str, dict[str, AnyArray]]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class RecordPlace:
     index: int = -1
     #: name: severity, count, first line, text
     notes: dict[str, tuple[Severity, int, int, str]] = field(default_factory=dict)
-    found: NDArray[np.int64] = field(default_factory=lambda: np.zeros((tb.FOUND, 2), np.int64))
+    found: Ints = field(default_factory=lambda: np.zeros((tb.FOUND, 2), np.int64))
     #: records that equal another one, calls of the library
     twins: int = 0
     calls: int = 0
@@ -80,15 +80,15 @@ class RecordPlace:
 class Names:
     """What records refer to, as the sink numbers it: by key, by state, by processor."""
 
-    region: NDArray[np.int64]  # of a key, -1 none
-    user: NDArray[np.bool_]  # whether a key is of a user event
-    own: NDArray[np.bool_]  # whether a key is of a call of the library
-    collective: NDArray[np.int64]  # text of a key's operation, -1 none
-    state: NDArray[np.int64]  # region of a state, -1 none
+    region: Ints  # of a key, -1 none
+    user: Flags  # whether a key is of a user event
+    own: Flags  # whether a key is of a call of the library
+    collective: Ints  # text of a key's operation, -1 none
+    state: Ints  # region of a state, -1 none
     trace: int  # the key of the trace itself, -1 none
-    known: NDArray[np.int64]  # processors, sorted
-    index: NDArray[np.int64]  # their locations
-    cpus: NDArray[np.int64]  # processors that are no host
+    known: Ints  # processors, sorted
+    index: Ints  # their locations
+    cpus: Ints  # processors that are no host
 
 
 class Walk:
@@ -115,11 +115,11 @@ class Walk:
         if place.doubted and location.first is not None and location.last is not None:
             location.doubt = location.last - location.first
 
-    def _parts(self) -> Iterator[NDArray[Any]]:
+    def _parts(self) -> Iterator[AnyArray]:
         """Records in the order of lines, their times in ticks, those left out that are of no use."""
         place, spill, decimals = self.place, self.intake.spill, self.intake.decimals
 
-        def read() -> Iterator[NDArray[Any]]:
+        def read() -> Iterator[AnyArray]:
             return (part for unit in place.units for part in spill.parts(unit, CHUNK))
 
         parts = list(read()) if self.size <= CHUNK else None
@@ -160,7 +160,7 @@ class Walk:
         opened, self.matched = np.zeros((2, keys), np.int64)
         depth = np.zeros((2, keys), np.int64)
         seen, facts = np.zeros((tb.KINDS, 2), np.int64), np.zeros(kn.FACTS, np.int64)
-        coming: list[NDArray[np.int64]] = []
+        coming: list[Ints] = []
         for chunk in records.chunks():
             coming.append(np.zeros(3, np.int64))
             kn.survey(
@@ -181,7 +181,7 @@ class Walk:
         self._judge(seen, facts)
         yield from self._walk(records, after[::-1])
 
-    def _judge(self, seen: NDArray[np.int64], facts: NDArray[np.int64]) -> None:
+    def _judge(self, seen: Ints, facts: Ints) -> None:
         """What follows from all records of the processor: how its states are found, what is lost."""
         place, location, (times, lines) = self.place, self.place.location, seen.T
         assert location.first is not None and location.last is not None
@@ -216,7 +216,7 @@ class Walk:
         elif not ends:
             location.damage = "incomplete"
 
-    def _judge_statistics(self, times: NDArray[np.int64], facts: NDArray[np.int64]) -> bool:
+    def _judge_statistics(self, times: Ints, facts: Ints) -> bool:
         """Of format A; whether anything says what the processor did."""
         place, location = self.place, self.place.location
         calls = [tb.SEND, tb.RECV, tb.RECV_BLOCKING, tb.RECV_WAKING, tb.SYNC]
@@ -252,7 +252,7 @@ class Walk:
         self.intervals = int(facts[kn.STATS])
         return has_events
 
-    def _walk(self, records: Sorted, after: list[NDArray[np.int64]]) -> Iterator[Rows]:
+    def _walk(self, records: Sorted, after: list[Ints]) -> Iterator[Rows]:
         place, names, keys = self.place, self.names, len(self.names.region)
         entered, dangling, durations = np.zeros((3, keys), np.int64)
         heads, tails = np.full((2, keys), -1, np.int64)
@@ -294,7 +294,7 @@ class Walk:
         elif self.intake.statistics:
             self._compare(durations)
 
-    def _collectives(self, rows: NDArray[Any], begin: int, mate: NDArray[Any]) -> Iterator[Rows]:
+    def _collectives(self, rows: AnyArray, begin: int, mate: AnyArray) -> Iterator[Rows]:
         names = self.names
         if names.collective.max(initial=-1) < 0:
             return
@@ -336,7 +336,7 @@ class Walk:
         yield "collectives", {name: self.held[name][:ready].copy() for name in TABLES["collectives"]}
         self.held = self.held[ready:]
 
-    def _messages(self, rows: NDArray[Any]) -> Iterator[Rows]:
+    def _messages(self, rows: AnyArray) -> Iterator[Rows]:
         at = copy = 0
         names, own, communicators = self.names, self.place.processor, self.intake.communicators
         while at < len(rows):
@@ -346,7 +346,7 @@ class Walk:
             )
             yield "messages", {name: column[:used] for name, column in columns.items()}
 
-    def _marks(self, rows: NDArray[Any]) -> Iterator[Rows]:
+    def _marks(self, rows: AnyArray) -> Iterator[Rows]:
         """Marks and texts; "text" is still a pair: kind (-1: a text of the intake) and value."""
         if not self.marked:
             return
@@ -357,7 +357,7 @@ class Walk:
             value = np.where(kind == -1, value, self.events[chosen["key"]])
         yield "marks", {"time": chosen["time"].copy(), "kind": kind, "value": value}
 
-    def _compare(self, durations: NDArray[np.int64]) -> None:
+    def _compare(self, durations: Ints) -> None:
         """Totals of the trace's own statistics against the sums of the paired events, format B."""
         place, unit = self.place, 10.0**-self.intake.decimals
         wrong = []
