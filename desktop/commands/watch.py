@@ -153,8 +153,7 @@ def picture(shown: Followed, wide: int, high: int) -> list[str]:
 
     Each character shows the mean of its part of the run.
     """
-    from desktop.core.phases import sweep
-    from desktop.core.selection import SWEEP, suggest
+    from desktop.workbench.watching import phases_so_far
 
     curve = shown.curve
     wide, high = max(20, min(wide, 160)), max(3, min(high - 5, 12))
@@ -167,8 +166,7 @@ def picture(shown: Followed, wide: int, high: int) -> list[str]:
     for row in range(high - 1, -1, -1):
         label = f"{top:5.4g}" if row == high - 1 else f"{0:5d}" if row == 0 else " " * 5
         rows.append(label + " " + "".join(_BLOCKS[max(0, min(8, e - 8 * row))] for e in eighths))
-    swept = sweep(curve, "constant", SWEEP)
-    fit = swept.fit(suggest(swept).n)
+    fit = phases_so_far(curve, "constant", None)
     rows.append(" " * 6 + _below(fit, wide - 6))
     rows.append(f"      phases: {', '.join(f'{v:.3g}' for v in fit.coefficients[:, 0])}"[:wide])
     return [*rows, summary(shown)[:wide]]

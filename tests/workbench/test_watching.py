@@ -1,13 +1,14 @@
-"""A run that is followed: what each look fits, and when a number of phases is suggested anew."""
+"""A run that is followed: what each look fits, suggested and chosen."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from desktop.core.phases import fit
-from desktop.workbench.watching import _AGED, _FEW, Watcher
+from desktop.core.phases import AS_SUGGESTED, fit
+from desktop.workbench.watching import Watcher
 from tests.data_layer.recordings import written
 from tests.inline import Inline
 
@@ -34,35 +35,28 @@ def watcher(tmp_path: Path) -> Watcher:
     return made
 
 
-def test_each_look_has_the_best_fit_of_what_has_arrived(watcher: Watcher, tmp_path: Path) -> None:
-    anew = []
-    for calls in range(400, 400 + 3 * (_AGED + 2), 3):  # grows by less than a fifth
+def test_each_look_has_the_phases_of_what_has_arrived(watcher: Watcher, tmp_path: Path) -> None:
+    for calls in (130, 180, 230, 395):
         grow(tmp_path / "run", calls)
         watcher.look()
-        shown = watcher.snapshot
-        assert shown.swept is not None and shown.fit is not None and shown.followed.curve is not None
-        anew.append(shown.swept.n.size >= _FEW)
-        assert shown.fit.requested == shown.suggested
-        best = fit(shown.followed.curve, shown.suggested)
-        assert shown.fit.epsilon == pytest.approx(best.epsilon, rel=1e-9)
-    assert anew == [k % _AGED == 0 for k in range(_AGED + 2)]
-    grow(tmp_path / "run", 600)  # by more
-    watcher.look()
-    assert watcher.snapshot.swept is not None and watcher.snapshot.swept.n.size >= _FEW
+        fitted, curve = watcher.snapshot.fit, watcher.snapshot.followed.curve
+        assert fitted is not None and curve is not None and fitted.note == AS_SUGGESTED
+        assert fitted.breaks[-1] == pytest.approx(curve.start + curve.duration)
+        expected = 0.5 * np.arange(1, -(-calls // 50))
+        np.testing.assert_allclose(fitted.breaks[1:-1], expected, atol=0.02)
 
 
 def test_a_number_that_is_chosen_is_fitted_whatever_was_fitted_before(
     watcher: Watcher, tmp_path: Path
 ) -> None:
     for calls, n, model in (
-        (400, 3, "mixed"),
-        (405, 7, "constant"),
-        (410, 1, "constant"),
-        (415, 20, "mixed"),
+        (380, 3, "mixed"),
+        (385, 7, "constant"),
+        (390, 1, "constant"),
+        (395, 20, "mixed"),
     ):
         grow(tmp_path / "run", calls)
         watcher.look()
-        suggested = watcher.snapshot.suggested
         watcher.choose(n=n, model=model)
         for more in (1, 2):
             shown = watcher.snapshot
@@ -73,4 +67,5 @@ def test_a_number_that_is_chosen_is_fitted_whatever_was_fitted_before(
             grow(tmp_path / "run", calls + more)
             watcher.look()
         watcher.choose(model="mixed")
-        assert watcher.snapshot.n is None and watcher.snapshot.suggested == suggested
+        shown = watcher.snapshot
+        assert shown.n is None and shown.fit is not None and shown.fit.n == 8
