@@ -129,6 +129,8 @@ def _seen(follower: Follower, shown: WatchSnapshot, job: Job) -> tuple[Followed,
     if followed is None:
         return None
     curve = followed.curve
+    if curve is not None and shown.fit is None:
+        fit(curve, 1, shown.model, stop=job.stop)  # loaded here, not by the window when a number is chosen
     return followed, None if curve is None else phases_so_far(curve, shown.model, shown.n, job.stop)
 
 

@@ -199,6 +199,26 @@ def levels(image: QImage) -> np.ndarray:
     return np.array(image.constBits()).reshape(image.height(), image.width(), 4).astype(int)
 
 
+def test_the_residual_stays_where_it_is_in_the_legend(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
+    page._timer.stop()
+    view, words, middle = page.curve, set(), None
+    for calls, n in ((70, 1), (110, 3), (210, 12), (420, None)):
+        qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
+        grow(tmp_path / "run", calls)
+        page.watcher.look()
+        qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
+        page.watcher.choose(n=n)
+        view.viewport().grab()
+        described = view.description()
+        assert described is not None
+        words.add(tuple(entry.words for entry in described.legend))
+        middle = middle or next(r for r, key in view._legend._places if key == "residual lane").center()
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=middle.toPoint())
+        assert view.residual_first
+        view.set_residual_first(False)
+    assert len({len(" ".join(texts)) for texts in words}) > 1, "the legend got longer meanwhile"
+
+
 def test_what_is_painted_in_parts_is_the_whole_picture(
     qtbot: QtBot, page: WatchPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -949,7 +949,8 @@ class CurveView(TimePlot):
         items = entries(self._plot.legend, t)
         if self._room_for_one:
             mark = samples(t)["residual"]
-            items.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
+            # First: the others change their lengths while a run grows, and a click would miss it.
+            items.insert(0, replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
         note = self._plot.doubt or note  # matters more than how it is drawn
         if self._legend.width(metrics, items) + metrics.horizontalAdvance(note) > row.width():
             note, more, _ = self._plot.doubt.partition(":")
