@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.arrays import Floats
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
@@ -73,14 +73,15 @@ def changes(curve: StepCurve, most: int, *, lines: bool = True) -> Floats:
     return curve.edges[np.unique(at)] * curve.unit
 
 
-def parts(curve: StepCurve) -> NDArray[np.int64]:
+def parts(curve: StepCurve) -> Ints:
     """(parts + 1,) the steps between which averages are taken."""
     count = curve.segments
     rises = _rises(curve.level, max(int(count * _MEAN / 2), 1), _SWING * curve.capacity)
     gaps = np.diff(rises, prepend=0, append=count)
     usual = np.median(np.lib.stride_tricks.sliding_window_view(np.pad(gaps, 3, mode="edge"), 7), axis=1)
     goes_on = (gaps <= _REGULAR * usual) & (gaps <= _LONGEST * count) & (rises.size > _MANY)
-    return _whole_swings(np.append(rises, count), goes_on, count, max(count // PARTS, 1))
+    ends: Ints = _whole_swings(np.append(rises, count), goes_on, count, max(count // PARTS, 1))
+    return ends
 
 
 def _trimmed(values: Floats, most: float) -> Floats:
@@ -90,7 +91,7 @@ def _trimmed(values: Floats, most: float) -> Floats:
     return np.clip(values, median - most, median + most)
 
 
-def _step_near(level: Floats, ends: NDArray[np.int64], a: int, k: int, b: int, apart: float) -> int:
+def _step_near(level: Floats, ends: Ints, a: int, k: int, b: int, apart: float) -> int:
     """The step at which a phase of the parts `a` to `k` best ends and one of `k` to `b` begins."""
     before = level[ends[max(a, k - 6)] : ends[max(k - 1, a + 1)]].mean()
     after = level[ends[min(k + 1, b - 1)] : ends[min(b, k + 6)]].mean()
@@ -104,7 +105,7 @@ def _step_near(level: Floats, ends: NDArray[np.int64], a: int, k: int, b: int, a
 
 
 @kernel
-def _rises(level, half, swing):
+def _rises(level: Floats, half: int, swing: float) -> Ints:
     """The steps at which the curve rises over its mean, of `half` steps to each side, having been below it by
     more than `swing`, where its standard deviation since the last one is as large."""
     out = np.empty(level.size, np.int64)
@@ -135,7 +136,7 @@ def _rises(level, half, swing):
 
 
 @kernel
-def _whole_swings(rises, goes_on, count, shortest):
+def _whole_swings(rises: Ints, goes_on: NDArray[np.bool_], count: int, shortest: int) -> Ints:
     """Ends of parts of `count` steps: the first of the `rises` after `shortest` steps where swings go on up
     to there, else so many steps. The last of `rises` is the end."""
     out = np.empty(count // shortest + 2, np.int64)
@@ -156,7 +157,7 @@ def _whole_swings(rises, goes_on, count, shortest):
 
 
 @kernel
-def _partition(values, ends, price, price_of_line):
+def _partition(values: Floats, ends: Floats, price: float, price_of_line: float) -> Ints:
     """Where the cheapest partition of averages and amplitudes `values` (2, parts), in units of noise, has
     its inner ends; `ends` (parts + 1,) of the parts, from 0 to 1."""
     size = values.shape[1]
@@ -181,9 +182,9 @@ def _partition(values, ends, price, price_of_line):
             if cost < cheapest[j]:
                 cheapest[j], back[j] = cost, i
     cuts = np.empty(size, np.int64)
-    count, j = 0, back[size]
+    count, j = 0, int(back[size])
     while j > 0:
         cuts[count] = j
         count += 1
-        j = back[j]
+        j = int(back[j])
     return cuts[:count][::-1].copy()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from desktop.core.averages import changes
 from desktop.core.curve import StepCurve
-from desktop.core.phases import AS_SUGGESTED, PhaseFit, fit, fit_breaks
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, fit, fit_breakpoints
 from desktop.core.selection import SWEEP
 from desktop.data.following import Followed, Follower
 from desktop.data.recording import Recorded, record
@@ -63,7 +63,7 @@ class Watcher(Bench[WatchSnapshot]):
         if command is not None:
             self._program.submit(
                 "running the program", lambda job: record(command, folder, job), self._ended, self._failed,
-                self._told,
+                self._show_task,
             )  # fmt: skip
 
     def look(self) -> None:
@@ -109,7 +109,7 @@ class Watcher(Bench[WatchSnapshot]):
         ):
             self._show(over=True)
 
-    def _told(self, task: Task) -> None:
+    def _show_task(self, task: Task) -> None:
         if task.text != self.snapshot.doing:
             self._show(doing=task.text)
 
@@ -142,4 +142,4 @@ def phases_so_far(
         return fit(curve, n, model, stop=stop)
     times = changes(curve, SWEEP, lines=model != "constant")
     breaks = (curve.start, *times.tolist(), curve.start + curve.duration)
-    return replace(fit_breaks(curve, breaks, model), note=AS_SUGGESTED)
+    return replace(fit_breakpoints(curve, breaks, model), note=AS_SUGGESTED)
