@@ -54,8 +54,9 @@ class Followed:
     `known_s`: until when what all do is known; `latest_s`: the last instant of any record; `until_s`: the end
     of an axis that shows it (`ahead`). `calls`: name, number and processor-seconds of each call, most first.
     `seconds`: processor-seconds by activity until `latest_s`. `share` (processors, columns): the part of each
-    column, between `edges_s` (columns + 1,), that each processor computes. `processes` of `expected` have
-    begun, `ended` of them have ended. `lost`: records that could not be written.
+    column, between `edges_s` (columns + 1,), that each processor computes, those of the lowest rank first, as
+    in `names`. `processes` of `expected` have begun, `ended` of them have ended. `lost`: records that could
+    not be written.
     """
 
     curves: dict[str, StepCurve] = field(default_factory=dict)
@@ -235,6 +236,7 @@ class Follower:
     def _followed(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
         share, edges = grown.computing(self._columns)
+        rows = sorted(range(len(heads)), key=lambda i: (int(heads[i]["rank"]), int(heads[i]["thread"])))
         calls: dict[str, tuple[int, int]] = {}
         for one in self._calls.values():
             for k in np.flatnonzero(one.count).tolist():
@@ -247,8 +249,8 @@ class Follower:
             until_s=ahead(max(grown.common, 1) * 1e-9),
             latest_s=int(grown.known.max(initial=0)) * 1e-9,
             calls=tuple((name, calls[name][0], calls[name][1] * 1e-9) for name in order),
-            names=tuple(_name(head) for head in heads),
-            share=share,
+            names=tuple(_name(heads[i]) for i in rows),
+            share=share[rows],
             edges_s=edges * np.float64(1e-9),
             processes=sum(not head["thread"] for head in heads),
             expected=max((int(head["size"]) for head in heads), default=0),

@@ -95,6 +95,19 @@ def test_a_change_while_the_tail_is_stored_is_not_read_twice(tmp_path: Path) -> 
     assert last is not None and last.records == len(records) and last.ended == 1
 
 
+def test_processors_are_ordered_by_rank_however_they_come(tmp_path: Path) -> None:
+    """Rank 0, which waits for the others, is seen last; of two threads the second comes first."""
+    busy = [(0, 100, 0, 0, -1, 0, 0), (10**8, 100, 1, 0, 0, 7, 8)]
+    waits = [(0, 10**8, 2, 0, 1, 7, 8)]
+    folder = tmp_path / "run"
+    follower = Follower(folder)
+    for rank, thread, records in ((1, 1, waits), (10, 0, busy), (1, 0, busy), (0, 0, waits)):
+        written(folder, records, rank=rank, thread=thread, size=11, **CLOCK)
+        seen = follower.look()
+    assert seen is not None and seen.names == ("rank 0", "rank 1", "rank 1 thread 1", "rank 10")
+    assert seen.share[:, :-1].mean(1) == pytest.approx([0, 1, 0, 1], abs=0.01)
+
+
 def test_strangers_files_are_said(tmp_path: Path) -> None:
     follower = Follower(written(tmp_path / "run", calls(0, 3), version=9))
     with pytest.raises(DesktopError, match="version 9"):
