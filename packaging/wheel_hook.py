@@ -35,7 +35,7 @@ class RecorderHook(BuildHookInterface):  # type: ignore[type-arg]
         else:
             made, why = compiling(self.root).compile_into(Path(self._scratch.name))
         if made is None:
-            self.app.display_warning(f"The wheel compiles the recorder when it is first used: here {why}.")
+            self.app.display_warning(f"The wheel brings no compiled recorder: here {why}.")
             return
         build_data["force_include"][str(made)] = f"desktop/recorder/{made.name}"
         build_data.update(pure_python=False, tag=f"py3-none-linux_{platform.machine()}")

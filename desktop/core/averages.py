@@ -28,7 +28,7 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
-#: Parts at most, and the shortest phase as a part of the run.
+#: Parts (of a short curve up to twice as many), and the shortest phase of whole parts as a part of the run.
 PARTS, SHORTEST = 128, 0.03
 #: The least noise of an average, as a part of all processors, and the price of a phase.
 NOISE, PRICE = 0.05, 5.0
@@ -37,8 +37,8 @@ _MEAN, _SWING = 1 / 16, 0.05
 #: Steps from one rise to another at least: fewer may differ so much by chance.
 _FEWEST = 8
 #: Parts are made of whole swings if there are more than so many, none longer than this part of the run or so
-#: many times as long as those around it.
-_MANY, _LONGEST, _REGULAR = 4, 0.3, 3.0
+#: many times as long as those around it: ten or more alike, as fewer may be steps.
+_MANY, _LONGEST, _REGULAR = 4, 0.1, 3.0
 #: An average that stands alone counts as at most so many times the noise from its neighbours' median.
 _ALONE = 3.0
 #: What an amplitude counts beside an average.

@@ -52,9 +52,15 @@ def recorder(progress: Progress | None = None) -> Path:
     for there in (installed, target):
         if there.exists() and _is_loaded(there):
             return there
+    if {" ", ":"} & set(str(target)):  # which part what is to be preloaded
+        raise RunError(
+            "nothing is preloaded from a folder with a blank or a colon in its name",
+            file=cache,
+            hint="name another cache by XDG_CACHE_HOME",
+        )
     compiler = compiling.compiler()
     if compiler is None:
-        unfit = ", as the one of the program does not load here" if installed.exists() else ""
+        unfit = ", as the one that Phasewright brings does not load here" if installed.exists() else ""
         raise RunError(
             f"the recorder has to be compiled once{unfit}, and there is no C compiler",
             hint=f"install one of {', '.join(compiling.COMPILERS)}, or load its module; or install the "

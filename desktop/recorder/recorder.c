@@ -389,10 +389,8 @@ static void hide_what_it_lacks(void)
     }
 }
 
-/* Once, before the first handle is looked at. */
-static void learn(void)
+static void learn_all(void)
 {
-    if (library || !*folder) return;
     hide_what_it_lacks();
     Dl_info info;
     void *rank = (void *)NEXT(MPI_Comm_rank), *open = data("ompi_mpi_comm_world");
@@ -421,6 +419,13 @@ static void learn(void)
         Word *p = data(ignored[i]);
         fortran_ignored[i] = p ? *p : 0;
     }
+}
+
+/* Before the first handle is looked at; sessions may begin in several threads at once. */
+static void learn(void)
+{
+    static pthread_once_t learned = PTHREAD_ONCE_INIT;
+    if (*folder) pthread_once(&learned, learn_all);
 }
 
 /* MPICH's handles are ints: the upper half of the register that holds one may be anything. */

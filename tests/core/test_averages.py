@@ -43,6 +43,16 @@ def test_steps_are_found_while_a_run_grows(kind: str, steps: int, ranks: int, tm
     assert before[3] < before[4] or steps == 1, "what fits of least error miss"
 
 
+@pytest.mark.parametrize("stretches", [*range(5, 16), 18])
+def test_regular_steps_are_no_swings(stretches: int) -> None:
+    """At the sixth high stretch all breakpoints once vanished."""
+    level = np.repeat(np.where(np.arange(stretches) % 2, 1.0, 7.0), 16384 // stretches)
+    ends = np.arange(1, stretches) * (16384 // stretches) * 1e-3
+    times = changes(curve_of(level), 20)
+    assert times.size <= ends.size + 1, "a part that a step goes through may be taken for a slope"
+    assert all(np.abs(times - end).min() < 1e-6 for end in ends)
+
+
 def test_a_step_is_known_soon() -> None:
     level = np.where(np.arange(8000) % 40 < 30, 8.0, 1.0)
     after = np.where(np.arange(8000) % 40 < 10, 8.0, 1.0)

@@ -406,6 +406,15 @@ def test_one_of_other_sources_is_not_taken(installed: Path) -> None:
         recording.recorder()
 
 
+def test_a_cache_from_which_nothing_is_preloaded_is_said(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed.unlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    with pytest.raises(RunError, match="a folder with a blank or a colon in its name"):
+        recording.recorder()
+
+
 def test_one_that_this_machine_does_not_load_is_not_taken(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,7 +425,7 @@ def test_one_that_this_machine_does_not_load_is_not_taken(
     for command in ([*words, str(needed)], linked):
         subprocess.run(command, env={"PATH": PATH}, check=True)
     assert recording.recorder() == installed
-    said = "as the one of the program does not load here, and there is no C compiler"
+    said = "as the one that Phasewright brings does not load here, and there is no C compiler"
     needed.unlink()  # now loaders end the program
     with pytest.raises(RunError, match=said):
         recording.recorder()
