@@ -73,7 +73,8 @@ def guarded(text: str) -> str:
     ("'=1+1", "'-2+1", '-2.5e-3 s', 'a')
     """
     line = printable(text)
-    if line.startswith(_FORMULA) and not _NUMBER.fullmatch(line):
+    # Also what looks as if it were guarded, so that it comes back as it was.
+    if line.lstrip("'").startswith(_FORMULA) and not _NUMBER.fullmatch(line):
         return f"'{line}"
     return line
 
@@ -84,7 +85,7 @@ def unguarded(text: str) -> str:
     >>> unguarded("'=1+1"), unguarded("'tis")
     ('=1+1', "'tis")
     """
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_FORMULA) else text
 
 
 def as_csv(rows: Iterable[Iterable[object]]) -> Iterator[str]:
