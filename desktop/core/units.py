@@ -90,6 +90,15 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def with_unit(title: str, unit: str) -> str:
+    """A title and its unit, if there is one that the title does not end in.
+
+    >>> with_unit("Effect", "s"), with_unit("wall_s", "s"), with_unit("Factor", "")
+    ('Effect (s)', 'wall_s', 'Factor')
+    """
+    return f"{title} ({unit})" if unit and not title.endswith(f"_{unit}") else title
+
+
 def signed(value: float, significant: int = 4) -> str:
     """``+0.8``, ``−0.8``."""
     return ("+" if value > 0 else "") + digits(value, significant)

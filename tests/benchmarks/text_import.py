@@ -37,6 +37,7 @@ PROCESSORS = 64  # of PICL; the others have `RANKS`
 RANKS = 8
 STEP = 1000  # microseconds
 STEPS_AT_ONCE = 512
+APART = 190  # microseconds that two begin apart at most, so that no message is received before it is sent
 
 #: What a processor does in a step of a ring (compute, send to the right, wait for the left): microseconds
 #: after the beginning of its step, total time in communication, line.
@@ -79,7 +80,7 @@ def write_ring(
         file.writelines(first.format(p=p) for p in range(PROCESSORS))
         for begin in range(0, steps, STEPS_AT_ONCE):
             step = np.arange(begin, min(begin + STEPS_AT_ONCE, steps))
-            at = STEP * step[:, None] + rng.integers(0, 600, (len(step), PROCESSORS))
+            at = STEP * step[:, None] + rng.integers(0, APART, (len(step), PROCESSORS))
             node = np.broadcast_to(np.arange(PROCESSORS), at.shape).ravel().tolist()
             stamps, lines = [], []
             for offset, total, line in script:

@@ -411,7 +411,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     assert cells(page.effects, "Half effect")["F4"] == "0.8470"
     assert cells(page.rank, "Half effect")["F4"] == "0.8470"
     assert cells(page.effects, "Share")["F4"] == share, "percent is always of the full effect"
-    assert page.half_normal.content.x.title.startswith("size of half effect")
+    assert page.half_normal.content.x.title.startswith("Size of half effect")
     assert "half effects" in page.words.text() and "coefficient" in page.words.text()
     assert window.actions_by_id["undo"].text() == "Undo show half effects"
     # What was noted beside the trials can be taken off, and residuals stand against it.

@@ -214,7 +214,7 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     assert list(ranks["Factor"]) == [one["term"] for one in said["ranks"]]
     panel.numbers.setCurrentIndex(0)
     panel.numbers.activated.emit(0)
-    assert panel.chart.content.y.title == "half-normal quantile" and panel.chart.isVisible()
+    assert panel.chart.content.y.title == "Half-normal quantile" and panel.chart.isVisible()
     panel.picture.setCurrentIndex(1)
     panel.picture.activated.emit(1)
     assert panel.chart.accessibleName() == "Pareto chart"

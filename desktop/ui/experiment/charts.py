@@ -17,7 +17,7 @@ from desktop.core.effect_tables import Dose
 from desktop.core.effects import Effect, Effects
 from desktop.core.power import power_curve, replicates_to_find
 from desktop.core.response_power import Powers
-from desktop.core.units import digits
+from desktop.core.units import capital, digits, with_unit
 from desktop.data.chart import MARKS, Axis, Content, Series
 from desktop.workbench.comparing import Scaled
 from desktop.workbench.effect_rows import effect_word
@@ -56,8 +56,8 @@ def _model(analysis: Effects, every: Effects) -> tuple[list[Effect], list[bool]]
 
 def half_normal(analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str) -> Content:
     """|effect| against half-normal quantiles; the line's slope is the standard error."""
-    x = Axis(f"size of {effect_word(half)}{f' [{unit}]' if unit else ''}", zero=True)
-    y = Axis("half-normal quantile", zero=True)
+    x = Axis(with_unit(f"Size of {effect_word(half)}", unit), zero=True)
+    y = Axis("Half-normal quantile", zero=True)
     if analysis is None or every is None or len(every.effects) < 3:
         return Content(x, y, empty="The half-normal plot needs three or more effects.")
     scale = 0.5 if half else 1.0
@@ -108,7 +108,7 @@ def pareto(
     analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
 ) -> Content:
     """Effects by size, with the limit above which they are marked."""
-    title = f"size of {effect_word(half)}{f' [{unit}]' if unit else ''}"
+    title = with_unit(f"Size of {effect_word(half)}", unit)
     if analysis is None or every is None or not every.effects:
         return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
     scale = 0.5 if half else 1.0
@@ -154,7 +154,7 @@ def main_effects(analysis: Effects | None, every: Effects | None, response: str,
     """Means without and with each delay, with 95 % intervals."""
     y = Axis(response)
     if analysis is None or every is None:
-        return Content(Axis("factor"), y, empty="There are no trials to average yet.")
+        return Content(Axis("Factor"), y, empty="There are no trials to average yet.")
     factors = analysis.trials.factors
     terms = {e.term: k for k, e in enumerate(every.effects)}
     marked = {e.term for e in analysis.effects if e.significant}
@@ -179,14 +179,14 @@ def main_effects(analysis: Effects | None, every: Effects | None, response: str,
         )  # fmt: skip
     grand = float(analysis.trials.y.mean())
     return Content(
-        Axis("factor", categories=factors), y, tuple(series), ((grand, "mean"),),
+        Axis("Factor", categories=factors), y, tuple(series), ((grand, "mean"),),
         selected=_selected(every, term),
     )  # fmt: skip
 
 
 def powers(likely: Powers | None, power: float) -> Content:
     """Profile likelihood of powers of the response, with the one that is used."""
-    x, y = Axis("power of the response (0: logarithm)"), Axis("log likelihood less the largest")
+    x, y = Axis("Power of the response (0: logarithm)"), Axis("Log likelihood less the largest")
     if likely is None:
         return Content(x, y, empty="Which power fits can be told from positive responses of more trials.")
     near = likely.likelihood >= -20
@@ -202,7 +202,7 @@ def powers(likely: Powers | None, power: float) -> Content:
 def power(effect: float, sigma: float, treatments: int, df: float, replicates: int) -> Content:
     """Chance that an effect is found over the number of replicates, with the standard deviation as it was
     found and with its upper bound."""
-    x, y = Axis("replicates"), Axis("chance to find the effect [%]", zero=True)
+    x, y = Axis("Replicates"), Axis("Chance to find the effect (%)", zero=True)
     if not (effect > 0 and sigma > 0):
         return Content(x, y, empty="Say the standard deviation of one trial and the effect to be found.")
     most = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
@@ -241,10 +241,10 @@ RESIDUALS = ("order of the trials", "fitted value", "normal quantile")
 
 def residuals(analysis: Effects | None, against: str, response: str) -> Content:
     """What the chosen terms leave unexplained; suspects bear their names."""
-    y = Axis(f"residual of {response}")
+    y = Axis(f"Residual of {response}")
     if analysis is None or analysis.trials.y.size - len(analysis.effects) < 2:
         return Content(
-            Axis(against), y,
+            Axis(_against(against, response)), y,
             empty="Every trial is explained by a term of its own. Run replicates, or leave terms out.",
         )  # fmt: skip
     rest = analysis.transformed - analysis.fitted
@@ -271,8 +271,14 @@ def residuals(analysis: Effects | None, against: str, response: str) -> Content:
         s = float(np.sqrt((rest**2).mean()))
         ends = np.array([x.min(), x.max()])
         series.insert(0, Series("line", ends, ends * s, colour="muted", dashed=True))
-    title = f"{against}{f' ({response})' if against == RESIDUALS[1] else ''}"
-    return Content(Axis(title), y, tuple(series), ((0.0, ""),))
+    return Content(Axis(_against(against, response)), y, tuple(series), ((0.0, ""),))
+
+
+def _against(against: str, response: str) -> str:
+    """Names of covariates stay as they are."""
+    if against == RESIDUALS[1]:
+        return f"Fitted {response}"
+    return capital(against) if against in RESIDUALS else against
 
 
 def _orders(analysis: Effects) -> Floats:
@@ -283,11 +289,13 @@ def _orders(analysis: Effects) -> Floats:
     return np.arange(1.0, len(labels) + 1)
 
 
-def over_delay(by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], why: str, whole: bool) -> Content:
+def over_delay(
+    by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool
+) -> Content:
     """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
     the effect itself."""
-    x = Axis("size of the delay [units]", log=True)
-    y = Axis(f"effect{'' if whole else ' per unit of delay'}")
+    x = Axis("Size of the delay (units)", log=True)
+    y = Axis(with_unit("Effect" if whole else "Effect per unit of delay", unit))
     series: list[Series] = []
     for k, (name, dose) in enumerate((n, d) for n, d in by_name if n in shown):
         value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
@@ -304,9 +312,9 @@ def over_delay(by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], why: s
     return Content(x, y, tuple(series), empty=why)
 
 
-def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], why: str) -> Content:
+def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
     """Effects over processors with a/p + b."""
-    x, y = Axis("processors", log=True), Axis("effect", zero=True)
+    x, y = Axis("Processors p", log=True, doubling=True), Axis(with_unit("Effect", unit), zero=True)
     series: list[Series] = []
     for k, one in enumerate(s for s in scaled if s.term in shown):
         p, effect = np.array(one.p), np.array(one.effect)
@@ -330,7 +338,7 @@ def in_phases(start: Floats, end: Floats, share: Floats, name: str) -> Content:
     )
     bars = Series("bars", np.arange(start.size, dtype=float), 100 * share, name, names=words)
     categories = tuple(str(k + 1) for k in range(start.size))
-    return Content(Axis("phase", categories=categories), Axis("share of the phase [%]", zero=True), (bars,))
+    return Content(Axis("Phase", categories=categories), Axis("Share of the phase (%)", zero=True), (bars,))
 
 
 def cube(names: tuple[str, str, str], means: Mapping[Corner, float], unit: str) -> tuple[Content, str]:
@@ -366,7 +374,7 @@ def cube(names: tuple[str, str, str], means: Mapping[Corner, float], unit: str) 
     )
     notes = ((0.5, -0.2, f"{names[0]} → +"), (-0.3, 0.5, f"{names[1]} ↑ +"), (1.5, 0.1, f"{names[2]} ↗ +"))
     rows = [(*corner, float(v)) for corner, v in zip(CORNERS, values, strict=True)]
-    heads = (*names, f"mean ({unit})" if unit else "mean")
+    heads = (*names, with_unit("mean", unit))
     drawn = tuple(series)
     content = Content(Axis(""), Axis(""), drawn, notes=notes, axes=False, data=lambda: [heads, *rows])
     return content, words

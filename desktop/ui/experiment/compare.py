@@ -313,11 +313,12 @@ class CompareStep(Step):
     def _draw_charts(self, selected: str) -> None:
         """The largest effects, and the one that is chosen."""
         largest = sorted(self._scaled, key=lambda s: -max(map(abs, s.effect)))
-        content = charts.over_scale(self._scaled, _few([s.term for s in largest], selected), self._over_p_why)
+        terms, unit = _few([s.term for s in largest], selected), self.bench.snapshot.effect_unit
+        content = charts.over_scale(self._scaled, terms, unit, self._over_p_why)
         self.over_p_chart.set_content(content, self.over_p_words.text())
         names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
         whole = self.dose_shown.currentData() == "effect"
-        content = charts.over_delay(self._dosed, names, self._dose_why, whole)
+        content = charts.over_delay(self._dosed, names, unit, self._dose_why, whole)
         self.dose_chart.set_content(content, self.dose_words.text())
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
@@ -399,5 +400,5 @@ def _level_means(levels: Sequence[LevelMean], factors: Sequence[str]) -> Content
         y = np.array([m.mean for m in means])
         names = tuple(f"{factor} level {m.level:g}\nmean {digits(m.mean)} of {m.runs}" for m in means)
         series += [Series("line", x, y), Series("points", x, y, names=names)]
-    factor_axis = Axis("factor, levels from left to right", categories=tuple(factors))
-    return Content(factor_axis, Axis("mean response"), tuple(series))
+    factor_axis = Axis("Factor, levels from left to right", categories=tuple(factors))
+    return Content(factor_axis, Axis("Mean response"), tuple(series))

@@ -18,7 +18,7 @@ from desktop.core.design import ARRAYS, MOST_RUNS, Design, roman, smallest_runs
 from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, recommend
 from desktop.core.recommend import described as described_in_words
-from desktop.core.units import count, digits, quantity
+from desktop.core.units import count, digits, quantity, with_unit
 from desktop.data.atomic import write_bytes
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import Experiment, Factor, Plan
@@ -469,7 +469,7 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
 def sheet_html(experiment: Experiment) -> str:
     """Title, factors, and the trials in their order with room for the responses."""
     design, sheet = experiment.design(), experiment.sheet()
-    responses = [f"{r.name}{f' [{r.unit}]' if r.unit else ''}" for r in experiment.responses]
+    responses = [with_unit(r.name, r.unit or "") for r in experiment.responses]
     heads = ["Order", "Replicate", "Treatment", *experiment.names, *responses, "Note"]
     lines = []
     for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):

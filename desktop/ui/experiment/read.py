@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
 
 from desktop.core.effects import Effects
-from desktop.core.units import capital, count, digits
+from desktop.core.units import capital, count, digits, with_unit
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
 from desktop.data.confirm import CONFIRMATION, RUNS
@@ -525,6 +525,4 @@ def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[chart
 
 
 def _response(new: ExperimentSnapshot) -> str:
-    unit, name = new.unit, new.response
-    # A name that ends in its unit says it already.
-    return f"{name} [{unit}]" if unit and not name.endswith(f"_{unit}") else name
+    return with_unit(new.response, new.unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from desktop.core.effects import Effects
-from desktop.core.units import capital, count, digits
+from desktop.core.units import capital, count, digits, with_unit
 from desktop.data.answer import SptAnswer
 from desktop.data.chart import Content
 from desktop.data.columns import shown_texts, table
@@ -22,7 +22,7 @@ def drawings(
     analysis: Effects, response: str, unit: str, names: Sequence[str] = CHARTS
 ) -> dict[str, Content]:
     """The charts of effects that can be drawn, by name; interactions of the largest pair."""
-    of_response = f"{response} [{unit}]" if unit else response
+    of_response = with_unit(response, unit)
     pairs = sorted((e for e in analysis.effects if len(e.members) == 2), key=lambda e: -abs(e.value))
     draw = {
         "half-normal": lambda: charts.half_normal(analysis, analysis, False, unit, ""),
