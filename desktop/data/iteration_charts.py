@@ -38,7 +38,7 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ())
     percent = round(100 * (1 - 2 * fold.quantile))
     series: tuple[Series, ...] = (
         Series("band", x, middle, f"{percent} % of {fold.folded} iterations", "curve", low=low, high=high),
-        Series("line", x, middle, "median", "curve"),
+        Series("line", x, middle, "Median", "curve"),
         Series(
             "segments", ends, levels, f"{phases.n} phases" if phases.n > 1 else "1 phase", "fit", width=2.2
         ),

@@ -62,7 +62,7 @@ def epsilon_chart(
         ]
         if suggested and first <= suggested < first + errors.size:
             k = suggested - first
-            label = f"suggested n = {suggested}"
+            label = f"Suggested n = {suggested}"
             series.append(
                 Series("points", n[k : k + 1], errors[k : k + 1], label, "residual", size=2.0, hollow=True)
             )

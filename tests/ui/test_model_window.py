@@ -310,7 +310,7 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     assert "115, 1 left out" in opened.summary.text()
     opened.plots.show_tab("Scaling")
     labels = [series.label for series in opened.plots.scaling.content.series]
-    assert "left out" in labels and "before the last exclusion" in labels
+    assert "Left out" in labels and "Before the last exclusion" in labels
     assert opened.actions_by_id["undo"].text() == f"Undo leave out row {lines[k]}"
     trigger(opened, "undo")
     assert fit_of(opened).sse == pytest.approx(before.sse, rel=1e-12)
@@ -513,7 +513,7 @@ def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelPage) -> None:
     assert content.verticals == ((4096.0, "p = 4096"),)
     dashed = [series for series in content.series if series.dashed]
     assert dashed[-1].x[-1] == pytest.approx(4096) and dashed[-1].x[0] == pytest.approx(144)
-    solid = next(series for series in content.series if series.label == "fitted")
+    solid = next(series for series in content.series if series.label == "Fitted")
     assert not solid.dashed and solid.x[-1] == pytest.approx(144)
     opened.plots.show_tab("Shares")
     assert opened.plots.shares.content.verticals == ((4096.0, "p = 4096"),)

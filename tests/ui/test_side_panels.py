@@ -479,7 +479,7 @@ def test_this_run_goes_into_the_table_that_is_chosen(
         "cholesky",
         "cluster",
     )
-    (mine,) = (s for s in panel.scaling.content.series if s.label == "this run")
+    (mine,) = (s for s in panel.scaling.content.series if s.label == "This run")
     assert (mine.x.tolist(), mine.y.tolist()) == ([16], [pytest.approx(row.time)])
     assert times.read_text().count("\n") == 21, "the file is as it was"
     panel.choice.activated.emit(1)

@@ -73,10 +73,10 @@ def half_normal(analysis: Effects | None, every: Effects | None, half: bool, uni
         top = min(float(quantile.max()) * 1.05, float(size.max()) / (se * scale) * 1.05)
         what = "Lenth's PSE" if analysis.error == "lenth" else "the standard error"
         series.append(
-            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of {what}",
+            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"Slope of {what}",
                    colour="muted", dashed=True)
         )  # fmt: skip
-    for sign, label, mark in ((False, "above zero", 0), (True, "below zero", 3)):
+    for sign, label, mark in ((False, "Above zero", 0), (True, "Below zero", 3)):
         at = np.flatnonzero(negative == sign)
         if at.size:
             labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
@@ -116,7 +116,7 @@ def pareto(
     order = sorted(range(len(effects)), key=lambda k: abs(effects[k].value))[-most:]
     place = {k: float(i) for i, k in enumerate(order)}
     series = []
-    for sign, label in ((False, "above zero"), (True, "below zero")):
+    for sign, label in ((False, "Above zero"), (True, "Below zero")):
         at = [k for k in order if (effects[k].value < 0) == sign]
         if at:
             faint = frozenset(i for i, k in enumerate(at) if not (effects[k].significant and in_model[k]))
@@ -174,7 +174,7 @@ def main_effects(analysis: Effects | None, every: Effects | None, response: str,
             for sign, a, b in zip("−+", m, half, strict=True)
         )
         series.append(
-            Series("points", x, m, "left −, right +" if j == 0 else "", low=m - half, high=m + half,
+            Series("points", x, m, "Left −, right +" if j == 0 else "", low=m - half, high=m + half,
                    names=words, keys=(key, key) if key >= 0 else (), faint=faint)
         )  # fmt: skip
     grand = float(analysis.trials.y.mean())
@@ -208,9 +208,9 @@ def power(effect: float, sigma: float, treatments: int, df: float, replicates: i
     most = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
     r = np.unique(np.linspace(2, most, 40).astype(int))
     chance, bound = power_curve(effect, sigma, treatments, r.tolist(), df)
-    series = [Series("line", r.astype(float), 100 * chance, "deviation as found")]
+    series = [Series("line", r.astype(float), 100 * chance, "Deviation as found")]
     if math.isfinite(df):
-        series.append(Series("line", r.astype(float), 100 * bound, "its upper bound", colour=1, dashed=True))
+        series.append(Series("line", r.astype(float), 100 * bound, "Its upper bound", colour=1, dashed=True))
     return Content(x, y, tuple(series), ((90.0, "90 %"),))
 
 

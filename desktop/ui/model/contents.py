@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from desktop.core.arrays import Floats, Ints
-from desktop.core.units import digits
+from desktop.core.units import capital, digits
 from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import CELL_MEASURES, CellScaling, Quantity, unit_of
@@ -67,7 +67,7 @@ def scaling(
     series: list[Series] = _before(shown, quantity, largest) if cells == "cell" else []
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
-        name = {"cell": "measured", "code": data.systems[s], "system": data.codes[c]}[cells]
+        name = {"cell": "Measured", "code": data.systems[s], "system": data.codes[c]}[cells]
         cell_scaling = results.scaling(fit, c, s, quantity, largest)
         colour: int | str = number % SERIES
         mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
@@ -90,7 +90,7 @@ def scaling(
             at = cell_scaling.index[mine]
             series.append(
                 Series(
-                    "points", cell_scaling.p[mine], cell_scaling.value[mine], "this run", 2, "diamond",
+                    "points", cell_scaling.p[mine], cell_scaling.value[mine], "This run", 2, "diamond",
                     names=partial(_measurement_words_at, fit, selection.lines, at), keys=keys[at],
                 )
             )  # fmt: skip
@@ -120,8 +120,8 @@ def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
         return [*series, Series("line", cell.grid, cell.fitted, name, colour, dashed=True)]
     a, b = cell.measured
     inside = (cell.grid >= a) & (cell.grid <= b)
-    series.append(Series("line", cell.grid[inside], cell.fitted[inside], "fitted" if alone else "", colour))
-    label = "extrapolated" if alone else ""
+    series.append(Series("line", cell.grid[inside], cell.fitted[inside], "Fitted" if alone else "", colour))
+    label = "Extrapolated" if alone else ""
     for outside in (cell.grid <= a, cell.grid >= b):
         if outside.sum() > 1:
             x, y = cell.grid[outside], cell.fitted[outside]
@@ -137,7 +137,7 @@ def _left_out(shown: ModelSnapshot, c: int, s: int, quantity: Quantity, named: b
         return []
     reasons = {row.line: row.reason for row in shown.selection.excluded}
     names = tuple(f"line {line}, {_LEFT_OUT}: {reasons[line]}" for line in lines.tolist())
-    label = _LEFT_OUT if named else ""
+    label = capital(_LEFT_OUT) if named else ""
     return [Series("points", p, value, label, "muted", "cross", names=names, keys=lines)]
 
 
@@ -152,7 +152,7 @@ def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Se
         return []
     at = old.data.codes.index(code), old.data.systems.index(system)
     one = results.scaling(old, *at, quantity, largest)
-    return [Series("line", one.grid, one.fitted, "before the last exclusion", "muted", width=1.1)]
+    return [Series("line", one.grid, one.fitted, "Before the last exclusion", "muted", width=1.1)]
 
 
 def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
@@ -200,7 +200,7 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     odd = set(suspects(fit).tolist())
     ends = np.array([x[0], x[-1]])
     series = (
-        Series("line", ends, ends, "as normal errors would", "muted"),
+        Series("line", ends, ends, "As normal errors would", "muted"),
         Series(
             "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, at),
             keys=np.array(selection.lines, np.int64)[at],
