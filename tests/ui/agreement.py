@@ -128,8 +128,8 @@ def _numbers(screen: Screen, facts: dict[str, str], table: list[dict[str, tuple[
         said = facts["n"], "table", n, facts["fact_equal"]
         screen.ask(int(facts["n"]) == n or bool(fewer), "spin box", *said)
     screen.ask([row["#"][0] for row in table] == [str(k + 1) for k in range(n)], "numbers of phases")
-    found = re.fullmatch(r"phase (\d+) of (\d+), r\.m\.s\. .*", facts["fact_worst"])
-    screen.ask(found is not None and int(found[2]) == n, facts["fact_worst"], "of", n)
+    worst_phase = re.fullmatch(r"phase (\d+), r\.m\.s\. .*", facts["fact_worst"])
+    screen.ask(worst_phase is not None and int(worst_phase[1]) <= n, facts["fact_worst"], "of", n)
     for a, b in pairwise(table):
         screen.ask(a["End"] == b["Start"], "phases do not meet", a["End"], b["Start"])
     for row in table:
@@ -179,11 +179,11 @@ def _errors(screen: Screen, facts: dict[str, str], table: list[dict[str, tuple[s
         )
         stated = Said(re.search(r"r\.m\.s\. " + _VALUE, facts["fact_worst"])[1])  # type: ignore[index]
         screen.ask(stated.agrees(rms[worst]), "its r.m.s.", facts["fact_worst"], table[worst]["R.m.s."])
-    sse = Said(re.match(_VALUE, facts["fact_sse"])[1])  # type: ignore[index]
+    sse = Said(re.search(r"\(" + _VALUE, facts["fact_sse"])[1])  # type: ignore[index]
     total = sum(e.value**2 for e in errors)
     loose = sum(2 * e.value * e.half for e in errors)
     screen.ask(sse.agrees(total, loose), "squared error", facts["fact_sse"], total)
-    whole = Said(re.search(r"r\.m\.s\. " + _VALUE, facts["fact_sse"])[1])  # type: ignore[index]
+    whole = Said(re.match(_VALUE, facts["fact_sse"])[1])  # type: ignore[index]
     span = sum(d.value for d in lengths)
     near = whole.agrees(
         math.sqrt(total / span), math.sqrt(total / span) * (loose / max(total, 1e-300) + 1e-3)

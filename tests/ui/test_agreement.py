@@ -112,7 +112,7 @@ def test_what_contradicts_is_seen(
     assert disagreements(page, lambda: settle(qtbot, page)) == []
     changes = {
         "fact_worst": ("phase 1", "phase 2"),
-        "fact_sse": ("r.m.s. 4", "r.m.s. 5"),
+        "fact_sse": ("4", "5"),
         "fact_equal": ("14", "17"),
         "fact_epsilon": ("5.9", "4.9"),
         "fact_suggestion": ("2 of 2", "2 of 3"),

@@ -56,6 +56,7 @@ _BY_HAND = "Breakpoints were set by hand; let the algorithm place all that are n
 _AS_SUGGESTED = "Breakpoints are as suggested; let the algorithm find those with the least error (R)"
 _EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
 _WORST = "The phase that has this error, and its r.m.s. deviation"
+_RMS = "Root mean square of curve − fit over the run, and the squared error, which other tools minimise"
 _EQUAL = "Smallest over largest of these errors; 100 % is a best partition"
 _WEIGHTED = (
     "Largest weighted local error of all phases: in the mixed model a level's error counts √2-fold, a line's "
@@ -355,7 +356,7 @@ class PhasesPanel(QScrollArea):
         rows = (
             ("epsilon", "Error ε", _EPSILON),
             ("worst", "Largest in", _WORST),
-            ("sse", "Squared error", "Total squared error, which other tools minimise, and its r.m.s."),
+            ("sse", "R.m.s. error", _RMS),
             ("equal", "Equidistribution", _EQUAL),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
@@ -484,9 +485,9 @@ class PhasesPanel(QScrollArea):
         unit = ", refining" if new.refining else f" {of.per('proc·√s')}".rstrip()  # there is no room for both
         self._values["epsilon"].say(digits(fit.epsilon) + unit)
         off = f"{digits(new.rows[worst].rms, 3)} {of.short}".rstrip()
-        self._values["worst"].say(f"phase {worst + 1} of {len(new.rows)}, r.m.s. {off}")
+        self._values["worst"].say(f"phase {worst + 1}, r.m.s. {off}")
         off = f"{digits(rms, 3)} {of.short}".rstrip()
-        self._values["sse"].say(f"{digits(fit.sse, 3)} {of.of_squares}, r.m.s. {off}")
+        self._values["sse"].say(f"{off} ({digits(fit.sse, 3)} {of.of_squares})")
         note, ratio = f"; {fit.note}" if fit.note else "", float(fit.equidistribution)
         self._values["equal"].say((f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note)
         bounds = (fit.lower, fit.upper) if new.sweep is None else new.sweep.bounds(fit)
@@ -499,7 +500,7 @@ class PhasesPanel(QScrollArea):
         if digits(low) == digits(high):
             gap = (high - low) / high if high else 0.0
             return f"{digits(high)} {unit}" + (f", certified to {gap:.0e}" if gap else "")
-        return f"from {digits(low)} to {digits(high)} {unit}"
+        return f"{digits(low)} to {digits(high)} {unit}"
 
     def _show_sweep(self, new: Snapshot) -> None:
         suggestion, sweep = new.suggestion, new.sweep
