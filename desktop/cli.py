@@ -184,8 +184,8 @@ def _window(words: list[str]) -> int:
         )
         return FAILED
     notice = _reset_settings() if how.reset_settings else ""
-    from desktop.ui.app import Start
-    from desktop.ui.app import run as run_window
+    from desktop.ui.windows import Start
+    from desktop.ui.windows import run as run_window
 
     stopping.check()
     return run_window(files, Start(how.safe_mode, how.log_level, how.log_file, notice))

@@ -244,10 +244,10 @@ def test_snapshot_draws_the_window(tmp_path):
 @pytest.fixture
 def started(monkeypatch):
     """How the window would have been started, without one."""
-    from desktop.ui import app
+    from desktop.ui import windows
 
     calls = []
-    monkeypatch.setattr(app, "run", lambda files, how: calls.append((files, how)) or 0)
+    monkeypatch.setattr(windows, "run", lambda files, how: calls.append((files, how)) or 0)
     return calls
 
 

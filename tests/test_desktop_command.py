@@ -187,17 +187,18 @@ def test_a_running_program_opens_the_files_that_it_is_handed(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtCore import QCoreApplication, QTimer, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from desktop.ui import app as program
+from desktop.ui import windows
+from desktop.ui.app import application
 opened = []
-program.Windows.open = lambda self, files=(): opened.append([Path(file).name for file in files])
+windows.Windows.open = lambda self, files=(): opened.append([Path(file).name for file in files])
 def hand():
     for what in (sys.argv[1], QUrl("https://example.org/")):
-        program.QCoreApplication.sendEvent(program.application(), QFileOpenEvent(what))
-    program.QCoreApplication.quit()
-QTimer.singleShot(0, program.application(), hand)
-program.run([], program.Start(safe=True))
+        QCoreApplication.sendEvent(application(), QFileOpenEvent(what))
+    QCoreApplication.quit()
+QTimer.singleShot(0, application(), hand)
+windows.run([], windows.Start(safe=True))
 print(opened)
 """
     words = [sys.executable, "-c", code, str(tmp_path / "run.otf2")]

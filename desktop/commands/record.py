@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
         return FAILED
     if options.json or options.no_open or not can_show():
         return DONE
-    from desktop.ui.app import run as run_window
+    from desktop.ui.windows import run as run_window
 
     stopping.check()
     return run_window([str(one.folder) for one in runs])

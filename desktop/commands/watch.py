@@ -50,7 +50,7 @@ def main(options: argparse.Namespace) -> int:
     assert folder is not None
     if options.text or not can_show():
         return _in_terminal(command, folder)
-    from desktop.ui.app import run as run_window
+    from desktop.ui.windows import run as run_window
 
     return run_window([], watch=(folder, command))
 

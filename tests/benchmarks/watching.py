@@ -46,7 +46,7 @@ STEP = 0.01
 WINDOW = """
 import json, os, sys, threading
 from pathlib import Path
-from desktop.ui import app, frame, watch_page
+from desktop.ui import frame, watch_page, windows
 shown, show = [0], watch_page.WatchPage._show_snapshot
 def counted(page, old, new):
     shown[0] += new.followed is not old.followed
@@ -66,7 +66,7 @@ def answer():
         print(json.dumps([shown[0], spent.pop(str(os.getpid())), sum(spent.values())]), flush=True)
     os._exit(0)
 threading.Thread(target=answer, daemon=True).start()
-app.run([], app.Start(safe=True), watch=(Path(sys.argv[1]), None))
+windows.run([], windows.Start(safe=True), watch=(Path(sys.argv[1]), None))
 """
 
 

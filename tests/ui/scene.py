@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QApplication, QDialog, QTabWidget, QWidget
 import desktop.ui
 from desktop.resources import example_table, folder, samples
 from desktop.ui.about import About
-from desktop.ui.app import Windows
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.commands import KINDS
 from desktop.ui.compare.systems_dialog import SystemsDialog
@@ -44,6 +43,7 @@ from desktop.ui.preferences import Preferences
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.ui.watch_page import WatchPage
+from desktop.ui.windows import Windows
 from tests.data_layer.recordings import written
 
 SPT = Path(__file__).parent.parent / "data" / "spt"

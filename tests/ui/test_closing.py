@@ -28,7 +28,6 @@ from shiboken6 import isValid
 
 import desktop.ui
 from desktop.resources import example_table, folder, samples
-from desktop.ui.app import Windows
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog
@@ -39,6 +38,7 @@ from desktop.ui.presentation import Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.ui.watch_page import WatchPage
+from desktop.ui.windows import Windows
 from tests.ui.scene import OPENERS, Scene, classes, free, open_handbook, shown
 
 Way = Callable[[QWidget], None]

@@ -23,7 +23,6 @@ from desktop.core.phases import fit
 from desktop.data.project_file import read
 from desktop.data.trace_rows import phase_rows
 from desktop.resources import samples
-from desktop.ui.app import Windows
 from desktop.ui.compare.runs_view import RunsView, _shares
 from desktop.ui.compare.systems_dialog import SystemsDialog
 from desktop.ui.compare_page import ComparePage
@@ -35,6 +34,7 @@ from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 from desktop.workbench import model
 from desktop.workbench.model import Workspace
 from tests.data_layer.test_phase_scaling import program

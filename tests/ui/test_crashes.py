@@ -248,20 +248,20 @@ CRASH = """
 import faulthandler
 from PySide6.QtCore import QTimer
 from desktop.data import warming
-from desktop.ui import app
+from desktop.ui import app, windows
 warming.needed = lambda: False  # a process beside each would take most of the time
 def deep_inside():
     faulthandler._sigsegv()
 app.application()
 QTimer.singleShot(300, deep_inside)
-app.run([])
+windows.run([])
 """
 NEXT = """
 import json, sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLabel
 from desktop.data import warming
-from desktop.ui import app
+from desktop.ui import app, windows
 from desktop.ui.crashes import Trouble
 warming.needed = lambda: False
 found = []
@@ -274,7 +274,7 @@ def look():
     QTimer.singleShot(0, QApplication.closeAllWindows)
 app.application()
 QTimer.singleShot(1500, look)
-code = app.run([], app.Start(safe="--safe" in sys.argv))
+code = windows.run([], windows.Start(safe="--safe" in sys.argv))
 print(json.dumps(found[0]))
 """
 

@@ -22,7 +22,7 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 from desktop.data import warming
-from desktop.ui import app
+from desktop.ui import app, windows
 from desktop.ui.frame import Frame
 warming.needed = lambda: False  # a process beside each would take most of the time
 def look():
@@ -39,7 +39,7 @@ def look():
 app.application()
 QTimer.singleShot(0, look)
 QTimer.singleShot(180_000, QApplication.quit)
-app.run([sys.argv[1]])
+windows.run([sys.argv[1]])
 """
 
 

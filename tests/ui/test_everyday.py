@@ -39,7 +39,6 @@ from desktop.core import compiler, units
 from desktop.data import memory
 from desktop.ui import handbook
 from desktop.ui.about import About, versions_text
-from desktop.ui.app import Windows
 from desktop.ui.commands import COMMON, STEPS, always
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
@@ -51,6 +50,7 @@ from desktop.ui.panels import panels
 from desktop.ui.preferences import Preferences
 from desktop.ui.settings import COLOUR_SETS, Settings, put_settings_aside
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 
 KINDS = (TracePage, ComparePage, ModelPage, ExperimentPage)
 # Who goes to another window raises it, which the offscreen platform cannot.

@@ -35,7 +35,6 @@ from desktop.data.experiment import (
     read_journal,
     write_experiment,
 )
-from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.design import write_pdf
 from desktop.ui.experiment.parts import ErrandDialog
@@ -46,6 +45,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView, comma_separated, latex, markdown
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.windows import Windows
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.ui.scene import alone
 

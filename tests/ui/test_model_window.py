@@ -28,7 +28,6 @@ from desktop.core.factor_model import ModelFit
 from desktop.data.tables import Selection
 from desktop.progress import Progress
 from desktop.resources import example_table
-from desktop.ui.app import Windows
 from desktop.ui.frame import Frame
 from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
@@ -38,6 +37,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 from desktop.workbench import modelling
 from desktop.workbench.model import KeptTable, ModelSettings
 from desktop.workbench.modelling import ModelBench

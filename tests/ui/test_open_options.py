@@ -12,11 +12,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.app import Windows
 from desktop.ui.frame import Frame
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 from desktop.workbench.model import AS_FOUND, OpenOptions
 
 CURVE = "0 1\n1 4\n2.5 0\n3 0\n"

@@ -16,10 +16,11 @@ from PySide6.QtCore import QRect, QSettings
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
-from desktop.ui.app import Windows, application
+from desktop.ui.app import application
 from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import inside
+from desktop.ui.windows import Windows
 from tests.ui.scene import OPENERS, Scene, free, open_handbook, wait
 
 ROOT = Path(__file__).parent.parent.parent

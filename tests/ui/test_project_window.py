@@ -20,7 +20,7 @@ from desktop.data.project_file import SCHEMA
 from desktop.data.store import open_store
 from desktop.data.utilization import build
 from desktop.resources import example_table, samples
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import load_font
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
@@ -33,6 +33,7 @@ from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 from desktop.workbench.keeping import read_workspace, recoveries
 from desktop.workbench.model import View
 

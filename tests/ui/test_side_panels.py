@@ -22,7 +22,6 @@ from desktop.data.experiment import Journal, Trial, state_of, write_experiment
 from desktop.data.jobs import planned
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
-from desktop.ui.app import Windows
 from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
 from desktop.ui.panels.effects import EffectsPanel
@@ -30,6 +29,7 @@ from desktop.ui.panels.model import ModelPanel
 from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
+from desktop.ui.windows import Windows
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.pinning import PhaseOf, PinnedFactor
 from desktop.workbench.side import EffectsSide, ModelSide
