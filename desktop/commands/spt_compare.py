@@ -14,7 +14,7 @@ from desktop.data.columns import Column
 from desktop.remote import named
 
 if TYPE_CHECKING:
-    from desktop.workbench.comparing import Compared
+    from desktop.workbench.comparing import ComparedTable
 
 
 def add_parts(part: Part) -> None:
@@ -104,7 +104,7 @@ def processors(options: argparse.Namespace) -> Answer:
 
     from desktop.workbench.comparing import over_processors, tables_in
 
-    tables: list[Compared] = []
+    tables: list[ComparedTable] = []
     for word in options.tables:
         p, equals, name = word.partition("=")
         if not equals:
@@ -214,7 +214,7 @@ def pin(options: argparse.Namespace) -> Answer:
     return {"trace": str(options.trace), "factors": rows}, lines
 
 
-def _one(path: Path, response: str | None) -> Compared:
+def _one(path: Path, response: str | None) -> ComparedTable:
     """The only table of a file."""
     from desktop.workbench.comparing import tables_in
 
@@ -267,7 +267,7 @@ def _two_tables(options: argparse.Namespace) -> Answer:
     return result, lines
 
 
-def _mains_at(path: Path, p: float, options: argparse.Namespace) -> Compared:
+def _mains_at(path: Path, p: float, options: argparse.Namespace) -> ComparedTable:
     """Main effects at `p` processors, where the table tells them apart."""
     from dataclasses import replace
 

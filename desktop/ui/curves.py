@@ -88,7 +88,7 @@ class CurvesDialog(Dialog):
             self._workbench.set_curve(item.data(_CURVE))
 
     def _track(self, item: QListWidgetItem) -> None:
-        curve, tracks = item.data(_CURVE), self._workbench.asked.tracks
+        curve, tracks = item.data(_CURVE), self._workbench.project.tracks
         if (item.checkState() == Qt.CheckState.Checked) != (curve in tracks):
             self._workbench.toggle_track(curve)
             self._mark(self._workbench.snapshot)

@@ -47,7 +47,7 @@ class ExperimentPage(Page):
         self.bench = bench or ExperimentBench(program_thread().deliver, history=frame.main.history)
         if bench is not None:
             bench.share()
-            bench.pin_kept()
+            bench.pin_record_trace()
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
         self._make_actions()

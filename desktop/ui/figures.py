@@ -258,7 +258,7 @@ def describe(figure: str, material: Material, look: Look) -> PlotData:
     columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
     return figure_plot(
         figure, material, words(look.words), columns, span=look.span, levels=look.levels, phase=look.phase,
-        how=look.how, shown=look.shown,
+        how=look.how, activities=look.shown,
     )  # fmt: skip
 
 
@@ -581,8 +581,8 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             sheet.rects([[a, box.top, b - a, box.height]] if a < b else [], Fill(frame.ink.fit, 0.12))
         if not lane.zero:
             _paint_boundaries(frame, plot.boundaries, box)
-        if plot.breaks is not None:
-            _paint_breakpoints(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
+        if plot.breakpoints is not None:
+            _paint_breakpoints(frame, plot.breakpoints, box, marks["break"], ranges=plot.ranges)
         if lane.moved.size and (line := marks["predicted"].stroke) is not None:
             places = box.x(lane.moved[(lane.moved > box.x0) & (lane.moved < box.x1)])
             sheet.lines([[x, box.top, x, box.bottom] for x in places.tolist()], line)
@@ -655,7 +655,7 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
     size = (0.9 if several else 1.0) * em
     for strip, top in zip(plot.strips, tops, strict=True):
         for k, a, b in strip.seen(plot.axis):
-            x0, x1, chosen = box.left + a * box.width, box.left + b * box.width, k == strip.chosen
+            x0, x1, chosen = box.left + a * box.width, box.left + b * box.width, k == strip.marked
             colour = ink.grid if not strip.ink else (marks[strip.ink].stroke or thin).colour
             if chosen:
                 sheet.rects([[x0, top, x1 - x0, high]], Fill(ink.fit))
@@ -668,13 +668,13 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
                 sheet.line(around(x0, top, x1 - x0, high), thin)
         labels = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
         for k, a, b, label in labels:
-            x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.chosen
+            x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.marked
             shade = ink.ground if chosen else ink.text
             sheet.text(x, y, label, size, shade, "middle", bold=chosen)
         if not several:
             sheet.line(around(box.left, top, box.width, high), frame.outline())
-    if plot.breaks is not None and plot.strips:
-        held = plot.breaks.time[plot.breaks.locked]
+    if plot.breakpoints is not None and plot.strips:
+        held = plot.breakpoints.time[plot.breakpoints.locked]
         for t in held[(held >= box.x0) & (held <= box.x1)].tolist():
             _paint_padlock(frame, float(box.x(t)), box.top - 0.15 * em)
     for k in range(len(plot.strips) - 1):

@@ -460,7 +460,7 @@ class Frame(QMainWindow):
 
     def keep_in_project(self, page: ModelPage | ExperimentPage) -> None:
         """Keep what a page shows in the project of this window."""
-        record, desk = page.bench.kept(), self.main.trace.desk
+        record, desk = page.bench.record(), self.main.trace.desk
         if record is None:
             page.say("Save the experiment first, so that a project can refer to it", 8000)
             return
@@ -653,7 +653,7 @@ class Frame(QMainWindow):
             described.append({"kind": page.KIND, "path": path, "own": bytes(own).decode()})
         project = self.trace.desk.projects.path
         if project is not None or len(pages) > 1:
-            runs = self.trace.desk.projects.opened
+            runs = self.trace.desk.projects.open_runs
             session = json.dumps({"pages": described, "front": pages.index(front), "runs": runs})
             self.settings.keep_session(project, session)
 

@@ -190,7 +190,7 @@ class ProjectDesk(QObject):
             side.refresh()
         window.run_comparison.refresh()
         runs = self.projects.workspace.runs
-        window.show_runs({k: runs[k].trace.title for k in self.projects.opened}, self.projects.current)
+        window.show_runs({k: runs[k].trace.title for k in self.projects.open_runs}, self.projects.current)
         if document is None and rows:
             window.show_panel("project")
         if document is None and not rows:

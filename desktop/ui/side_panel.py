@@ -119,9 +119,9 @@ class SidePanel(Panel, Generic[T, B]):
 
     def _show(self, old: T, new: T) -> None:
         refill(self.choice, dict(enumerate(new.names)))
-        self.choice.setCurrentIndex(new.chosen)
+        self.choice.setCurrentIndex(new.index)
         set_up(self.choice, toolTip=self.choice.currentText(), visible=bool(new.names))
-        self.page.setEnabled(new.chosen >= 0)
+        self.page.setEnabled(new.index >= 0)
         why, buttons = self.why_empty(new)
         self.why.setText(why)
         for one in self.answers.findChildren(QPushButton):
@@ -173,5 +173,5 @@ class SidePanel(Panel, Generic[T, B]):
             self._split.setOrientation(way)
 
     def _open_page(self) -> None:
-        if self._side.snapshot.chosen >= 0:
-            self.openAsked.emit(self._side.snapshot.chosen)
+        if self._side.snapshot.index >= 0:
+            self.openAsked.emit(self._side.snapshot.index)

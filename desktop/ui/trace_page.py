@@ -503,7 +503,7 @@ class TracePage(Page):
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
         if not self._fits_timer.isActive():
             # What another number of phases asks for is asked after this.
-            if self.workbench.fits_under_way or new.refining or new.project.phases != old.project.phases:
+            if self.workbench.running_fits or new.refining or new.project.phases != old.project.phases:
                 self._fits_timer.start()
         elif not new.refining:
             self._show_fits()
@@ -515,7 +515,7 @@ class TracePage(Page):
 
     def _show_fits(self) -> None:
         """Fits that take longer than a moment, among the tasks."""
-        running = self.workbench.fits_under_way
+        running = self.workbench.running_fits
         for key in ("exact", "fit", "sweep", "waiting", "helps"):
             self.show_task(key, *running.get(key, (None,)))
         if not running:
@@ -716,7 +716,7 @@ class TracePage(Page):
         """Put the trace aside while others are opened; else close it and its project, or, where nothing is
         open, the window."""
         current = self.desk.projects.current
-        if current is not None and len(self.desk.projects.opened) > 1:
+        if current is not None and len(self.desk.projects.open_runs) > 1:
             self.desk.projects.put_aside(current)  # it stays in the project
         elif self.workbench.snapshot.document is None:
             self.frame.main.close()

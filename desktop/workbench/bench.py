@@ -99,17 +99,17 @@ class EditBench(Bench[S], Generic[S, Tree]):
     def __init__(
         self,
         snapshot: S,
-        asked: Tree,
+        project: Tree,
         deliver: Deliver,
         executors: dict[str, Executor] | None,
         history: History | None,
     ) -> None:
         super().__init__(snapshot, deliver, executors)
         self.history = history or History()
-        self.branch = self.history.branch(asked, self.turn)
+        self.branch = self.history.branch(project, self.turn)
 
     @property
-    def asked(self) -> Tree:
+    def project(self) -> Tree:
         """The tree as it is now."""
         return self.branch.value
 
@@ -124,9 +124,9 @@ class EditBench(Bench[S], Generic[S, Tree]):
     def redo(self) -> None:
         self.history.redo()
 
-    def _edit(self, label: str, asked: Tree, key: str | None = None) -> None:
-        self.branch.edit(label, asked, key)
-        self.turn(asked)
+    def _edit(self, label: str, project: Tree, key: str | None = None) -> None:
+        self.branch.edit(label, project, key)
+        self.turn(project)
 
     def _begin_work(
         self, lane: Lane, title: str, work: Callable[[Job], R], done: Callable[[R], None]
@@ -138,17 +138,17 @@ class EditBench(Bench[S], Generic[S, Tree]):
     def _failed(self, error: BaseException) -> None:
         self._show(problem=sentence(error), task=None)
 
-    def _restart(self, asked: Tree) -> None:
+    def _restart(self, project: Tree) -> None:
         """Another document: nothing of the old one can be undone."""
         self.history.forget(self.branch)
-        self.branch = self.history.branch(asked, self.turn)
+        self.branch = self.history.branch(project, self.turn)
 
-    def turn(self, asked: Tree) -> None:
+    def turn(self, project: Tree) -> None:
         """The tree has become another: show it, and what follows from it."""
         raise NotImplementedError
 
 
-def sentence(error: BaseException, *known: type[Exception]) -> str:
-    """What went wrong; errors that nobody foresaw (none of ours, of `known`, no ValueError) are called so."""
-    text = str(error) if isinstance(error, known) else of_error(error)
+def sentence(error: BaseException, *expected: type[Exception]) -> str:
+    """What went wrong; unexpected errors (none of ours, of `expected`, no ValueError) are called so."""
+    text = str(error) if isinstance(error, expected) else of_error(error)
     return text or f"something went wrong ({type(error).__name__}: {error})"

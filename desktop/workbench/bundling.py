@@ -42,7 +42,7 @@ def outside(workspace: Workspace, folder: Path | None, progress: Progress) -> tu
         if not all(_within(file, folder) for file, _ in files):
             real = path.resolve()
             files_outside.setdefault(real, Outside("trace", path, real, sum(size for _, size in files)))
-    for kind, path in _others(workspace):
+    for kind, path in _other_files(workspace):
         for file in _files(path):
             real = file.resolve()
             if not _within(real, folder):
@@ -100,7 +100,7 @@ class _Bundle:
         self.folder, self._home, self._allowed = folder, home, allowed
         #: by their names in the bundle
         self.files: dict[str, Path] = {}
-        self._taken: dict[Path, Path] = {}
+        self._places: dict[Path, Path] = {}
         self._traces = 0
 
     def trace(self, path: Path, options: OpenOptions, progress: Progress) -> Path:
@@ -120,25 +120,25 @@ class _Bundle:
     def take(self, kind: str, path: Path) -> Path:
         """A file or all of an experiment; where it is in the bundle. What is not there stays not there, and
         so do other folders."""
-        if path not in self._taken:
-            place = f"{kind}/{len(self._taken) + 1}-{path.name}"
-            self._taken[path] = self.folder / place
+        if path not in self._places:
+            place = f"{kind}/{len(self._places) + 1}-{path.name}"
+            self._places[path] = self.folder / place
             for file in _files(path):
                 real = file.resolve()
                 if real in self._allowed or _within(real, self._home):
                     below = file.relative_to(path).as_posix()
                     self.files[place if file == path else f"{place}/{below}"] = file
-        return self._taken[path]
+        return self._places[path]
 
     def experiment(self, experiment: KeptExperiment, progress: Progress) -> KeptExperiment:
         compared = (replace(one, path=self.take("compared", one.path)) for one in experiment.compared)
-        there = experiment.trace is not None and experiment.trace.exists()
+        has_trace = experiment.trace is not None and experiment.trace.exists()
         return replace(
             experiment,
             path=self.take("experiments", experiment.path),
             compared=tuple(compared),
             trace=self.trace(experiment.trace, AS_FOUND, progress)
-            if there and experiment.trace is not None
+            if has_trace and experiment.trace is not None
             else None,
         )
 
@@ -151,7 +151,7 @@ def _traces(workspace: Workspace) -> Iterator[tuple[Path, OpenOptions]]:
             yield experiment.trace, AS_FOUND
 
 
-def _others(workspace: Workspace) -> Iterator[tuple[Literal["experiment", "table"], Path]]:
+def _other_files(workspace: Workspace) -> Iterator[tuple[Literal["experiment", "table"], Path]]:
     for experiment in workspace.experiments:
         yield "experiment", experiment.path
         for one in experiment.compared:

@@ -39,7 +39,7 @@ _PAIR = re.compile(r"(?P<stem>FB)1(?P<rest>(?:[_.-].*)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ComparedTable:
     """A table to compare with. `processors` and `delay`: what it was measured with, 0 if not said.
     `unperturbed`: NaN where the table holds effects alone. `df`: degrees of freedom of the standard errors,
     by name, infinite where nothing is said; `shares`: percent of the unperturbed run with its 95 % interval;
@@ -62,7 +62,7 @@ class Compared:
         return self.df.get(name, math.inf)
 
 
-def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> Compared:
+def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> ComparedTable:
     """The only table of `tables_in`, or of several the one that was measured with this.
 
     Raises
@@ -81,7 +81,7 @@ def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> Co
     )
 
 
-def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
+def tables_in(path: Path, response: str | None = None) -> tuple[ComparedTable, ...]:
     """Tables of effects, from effects, from runs, or from the trials of an experiment: one for every size of
     the delay (and number of processors) that a column of the file says.
 
@@ -100,7 +100,7 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
         tables = runs.read_effects(path)
         names = [_called(path, t.delay if len(tables) > 1 else 0) for t in tables]
         return tuple(
-            Compared(name, path, t.effects, processors=t.processors, delay=t.delay)
+            ComparedTable(name, path, t.effects, processors=t.processors, delay=t.delay)
             for name, t in zip(names, tables, strict=True)
         )
     table = runs.read_table(path, response=response, kind=kind)
@@ -111,7 +111,7 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
     return tuple(replace(one, refused=table.refused) for one in compared)
 
 
-def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
+def by_delay(path: Path, table: RunTable) -> tuple[ComparedTable, ...]:
     """The effects of a table's trials for every size of the delay; nothing if it says fewer than two.
 
     Of one place at a time an effect is the difference to the trials without a delay. Its standard error lets
@@ -143,15 +143,15 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     for name, x in zip(data.factors, data.x.T, strict=True):
         for size in np.unique(x[x > 0]):
             y = data.y[x == size]
-            own = _variance_of_mean(y, relative)
+            variance = _variance_of_mean(y, relative)
             effects.setdefault(float(size), {})[name] = (
                 float(y.mean() - base.mean()),
-                math.sqrt(own + common),
+                math.sqrt(variance + common),
             )
             parts = [float(v.size - 1 if v.size >= _OWN else pooled) for v in (y, base)]
-            df.setdefault(float(size), {})[name] = pooled_df(np.array([own, common]), np.array(parts))
+            df.setdefault(float(size), {})[name] = pooled_df(np.array([variance, common]), np.array(parts))
     return tuple(
-        Compared(
+        ComparedTable(
             _called(path, size), path, effects[size], float(base.mean()), 0.0, size, df[size], {}, common
         )
         for size in sorted(effects)
@@ -167,24 +167,24 @@ def _relative_variance(groups: Sequence[Floats]) -> float:
 
 
 def _variance_of_mean(y: Floats, relative: float) -> float:
-    own = float(y.var(ddof=1)) if y.size >= _OWN else relative * float(y.mean()) ** 2
-    return own / y.size
+    variance = float(y.var(ddof=1)) if y.size >= _OWN else relative * float(y.mean()) ** 2
+    return variance / y.size
 
 
 def _called(path: Path, delay: float) -> str:
     return f"{path.stem}, delay {delay:g}" if delay else path.stem
 
 
-def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compared:
+def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> ComparedTable:
     return compared_of(name, path, analyse(data), 0.0, delay)
 
 
-def compared_of(name: str, path: Path, analysis: Effects, processors: float, delay: float) -> Compared:
+def compared_of(name: str, path: Path, analysis: Effects, processors: float, delay: float) -> ComparedTable:
     """The effects of an analysis, to compare with."""
     effects = {e.term: (e.value, e.se) for e in analysis.effects if e.estimable}
     shares = {e.term: (analysis.percent(e), e.share_low, e.share_high) for e in analysis.effects}
     df = {e.term: e.df for e in analysis.effects}
-    return Compared(name, path, effects, analysis.unperturbed, processors, delay, df, shares)
+    return ComparedTable(name, path, effects, analysis.unperturbed, processors, delay, df, shares)
 
 
 # --- barriers ---
@@ -201,13 +201,13 @@ class Pair:
 
 def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Pairs such as FB1_x and FB2_x."""
-    known = [name for name in names if ":" not in name]
-    matches = [match for match in map(_PAIR.fullmatch, known) if match]
+    main = [name for name in names if ":" not in name]
+    matches = [match for match in map(_PAIR.fullmatch, main) if match]
     pairs = [(match[0], f"{match['stem']}2{match['rest']}") for match in matches]
-    return tuple(pair for pair in pairs if pair[1] in known)
+    return tuple(pair for pair in pairs if pair[1] in main)
 
 
-def barriers(table: Compared, cost: float = 0.0, cost_se: float = 0.0) -> tuple[Pair, ...]:
+def barriers(table: ComparedTable, cost: float = 0.0, cost_se: float = 0.0) -> tuple[Pair, ...]:
     """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
     its standard error."""
     pairs = []
@@ -222,7 +222,7 @@ def barriers(table: Compared, cost: float = 0.0, cost_se: float = 0.0) -> tuple[
 
 
 @dataclass(frozen=True)
-class Normalised:
+class NormalisedEffect:
     """An effect in two versions of a program, as percent of each one's unperturbed run (5131, table 2-C). The
     change lies between `low` and `high` with 95 %; NaN where a table holds effects alone."""
 
@@ -237,7 +237,7 @@ class Normalised:
         return self.second - self.first
 
 
-def normalised(first: Compared, second: Compared) -> tuple[Normalised, ...]:
+def normalised(first: ComparedTable, second: ComparedTable) -> tuple[NormalisedEffect, ...]:
     """Main effects of either table, NaN where one has none.
 
     Raises
@@ -250,7 +250,7 @@ def normalised(first: Compared, second: Compared) -> tuple[Normalised, ...]:
     terms = dict.fromkeys([*first.effects, *second.effects])
     nan = (math.nan, math.nan)
     return tuple(
-        Normalised(
+        NormalisedEffect(
             term,
             100 * first.effects.get(term, nan)[0] / first.unperturbed,
             100 * second.effects.get(term, nan)[0] / second.unperturbed,
@@ -271,7 +271,7 @@ def _change(
     return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
-def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
+def two_scales(tables: Sequence[ComparedTable]) -> tuple[Scaling, ...]:
     """The tables at the smallest and the largest number of processors combined (5417, table 3).
 
     Raises
@@ -289,7 +289,7 @@ def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class ScaledEffect:
     """An effect at several numbers of processors, and what fits them."""
 
     term: str
@@ -299,7 +299,7 @@ class Scaled:
     fit: OverProcessors
 
 
-def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
+def over_processors(tables: Sequence[ComparedTable]) -> tuple[ScaledEffect, ...]:
     """a/p + b for every effect that stands in all tables (5139, tables 5 to 8).
 
     Raises
@@ -314,13 +314,13 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
     for name in _common(sized):
         effect = np.array([t.effects[name][0] for t in sized])
         se = np.array([t.effects[name][1] for t in sized])
-        known = bool(np.isfinite(se).all() and (se > 0).all())
-        fit = fitted(p, effect, se if known else None, np.array([t.df_of(name) for t in sized]))
-        scaled.append(Scaled(name, tuple(p), tuple(effect), tuple(se), fit))
+        has_errors = bool(np.isfinite(se).all() and (se > 0).all())
+        fit = fitted(p, effect, se if has_errors else None, np.array([t.df_of(name) for t in sized]))
+        scaled.append(ScaledEffect(name, tuple(p), tuple(effect), tuple(se), fit))
     return tuple(scaled)
 
 
-def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
+def doses(tables: Sequence[ComparedTable]) -> tuple[tuple[str, Dose], ...]:
     """Effects over the size of the delay (5131, figure 3), for main effects that two sizes or more tell.
 
     Raises
@@ -330,14 +330,14 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     sized = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
     by_name = []
     for name in dict.fromkeys(n for t in sized for n in t.effects if ":" not in n):
-        own = [t for t in sized if name in t.effects]
-        delay = np.array([t.delay for t in own])
+        with_term = [t for t in sized if name in t.effects]
+        delay = np.array([t.delay for t in with_term])
         if np.unique(delay).size < 2:
             continue
-        effect = np.array([t.effects[name][0] for t in own])
-        se = np.array([t.effects[name][1] for t in own])
-        df = np.array([t.df_of(name) for t in own])
-        common = min(t.common for t in own)
+        effect = np.array([t.effects[name][0] for t in with_term])
+        se = np.array([t.effects[name][1] for t in with_term])
+        df = np.array([t.df_of(name) for t in with_term])
+        common = min(t.common for t in with_term)
         by_name.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0), df, common)))
     if not by_name:
         sizes = len({t.delay for t in sized})
@@ -346,7 +346,7 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     return tuple(by_name)
 
 
-def _common(tables: Sequence[Compared]) -> list[str]:
+def _common(tables: Sequence[ComparedTable]) -> list[str]:
     return [n for n in tables[0].effects if ":" not in n and all(n in t.effects for t in tables)]
 
 

@@ -81,8 +81,8 @@ class ContrastSnapshot:
     @property
     def reference(self) -> str:
         """The key of the run that the others are compared with."""
-        shown = [entry.key for entry in self.entries if entry.shown]
-        return self.comparison.reference if self.comparison.reference in shown else next(iter(shown), "")
+        keys = [entry.key for entry in self.entries if entry.shown]
+        return self.comparison.reference if self.comparison.reference in keys else next(iter(keys), "")
 
 
 class RunComparison(Bench[ContrastSnapshot]):
@@ -99,8 +99,8 @@ class RunComparison(Bench[ContrastSnapshot]):
         super().__init__(ContrastSnapshot(), deliver, {"compare": executor} if executor else None)
         self._bench, self._projects = bench, projects
         self._comparing = self._lane("compare")
-        self._loaded: tuple[_Loaded, ...] = ()
-        self._asked: tuple[object, ...] = ()
+        self._loaded: tuple[_LoadedRun, ...] = ()
+        self._last_request: tuple[object, ...] = ()
         self._watched = False
 
     def watch(self, watched: bool) -> None:
@@ -112,7 +112,7 @@ class RunComparison(Bench[ContrastSnapshot]):
     def forget(self) -> None:
         """The comparison is closed; the next one begins anew."""
         self._comparing.cancel()
-        self._watched, self._asked, self._loaded = False, (), ()
+        self._watched, self._last_request, self._loaded = False, (), ()
         self.snapshot = ContrastSnapshot()
 
     def close(self) -> None:
@@ -139,14 +139,15 @@ class RunComparison(Bench[ContrastSnapshot]):
         alignment = self.snapshot.alignment
         if alignment is None or key not in self.snapshot.keys:
             return
-        own = alignment.runs[self.snapshot.keys.index(key)].fit.n
+        phases = alignment.runs[self.snapshot.keys.index(key)].fit.n
         of = alignment.runs[alignment.reference].fit.n
-        known = self._comparison.matched
-        old = next((m for m in known if _same(m, self.snapshot.reference, key, of, own)), None)
+        matches = self._comparison.matched
+        old = next((m for m in matches if _same(m, self.snapshot.reference, key, of, phases)), None)
         pairs = [p for p in (old.pairs if old else ()) if not contradict((p, (reference, phase)))]
-        matched = Matched(self.snapshot.reference, key, of, own, tuple(sorted([*pairs, (reference, phase)])))
-        rest = tuple(m for m in known if (m.reference, m.run) != (matched.reference, matched.run))
-        self.change(matched=(*rest, matched))
+        pairs = sorted([*pairs, (reference, phase)])
+        matched = Matched(self.snapshot.reference, key, of, phases, tuple(pairs))
+        others = tuple(m for m in matches if (m.reference, m.run) != (matched.reference, matched.run))
+        self.change(matched=(*others, matched))
 
     def match_again(self) -> None:
         """Let go of all pairs set by hand between the compared runs."""
@@ -191,44 +192,44 @@ class RunComparison(Bench[ContrastSnapshot]):
         entries = tuple(
             ComparedRun(key, name, key in compared) for key, name in zip(keys, names, strict=True)
         )
-        known = {"entries": entries, "comparison": comparison}
-        if self._watched and known != {
+        question = {"entries": entries, "comparison": comparison}
+        if self._watched and question != {
             "entries": self.snapshot.entries,
             "comparison": self.snapshot.comparison,
         }:
-            self._show(**known)
+            self._show(**question)
         coarse = shot.run is not None and shot.run.coarse
         if shot.refining or shot.preview or shot.opening is not None or coarse:
             return  # what the shown run is compared by is about to change
-        wanted = [
-            _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
+        requests = [
+            _RunRequest(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
             if key in compared
         ]  # fmt: skip
-        runs = (tuple(wanted), comparison.reference, comparison.matched, comparison.systems)
-        asked = (*runs, comparison.axis, comparison.share) if self._watched else runs
-        if asked == self._asked[: len(asked)]:
+        runs = (tuple(requests), comparison.reference, comparison.matched, comparison.systems)
+        request = (*runs, comparison.axis, comparison.share) if self._watched else runs
+        if request == self._last_request[: len(request)]:
             return
-        self._asked = asked
-        if len(wanted) < 2:
+        self._last_request = request
+        if len(requests) < 2:
             self._comparing.cancel()
             self._show(
                 keys=(), alignment=None, placement=None, cells=(), refining=False, task=None, problem=""
             )
             return
-        before, loaded = self.snapshot.placement, self._loaded
+        placed, loaded = self.snapshot.placement, self._loaded
         path, current = self._projects.path, self._projects.current
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.
             regions = () if shot.document is None else shot.document.regions
-            here = replace(
-                _Wanted(keys[current], names[current], workspace.runs[current]),
-                shown=(shot.run.curve, shot.fit, frozenset(region.name for region in regions)),
+            open_run = replace(
+                _RunRequest(keys[current], names[current], workspace.runs[current]),
+                in_window=(shot.run.curve, shot.fit, frozenset(region.name for region in regions)),
             )
-            wanted = [here if one.key == here.key else one for one in wanted]
+            requests = [open_run if one.key == open_run.key else one for one in requests]
 
         watched = self._watched
 
-        def done(outcome: tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]) -> None:
+        def done(outcome: tuple[tuple[_LoadedRun, ...], _Repeated, dict[str, object]]) -> None:
             self._loaded, repeated, answer = outcome
             self._bench.know_repeats(*repeated)
             self._show(**answer, refining=False, task=None, problem="")
@@ -239,7 +240,7 @@ class RunComparison(Bench[ContrastSnapshot]):
         self._show(refining=watched)
         self._comparing.submit(
             "Comparing",
-            lambda job: _answer(wanted, comparison, loaded, before, path, job, whole=watched),
+            lambda job: _answer(requests, comparison, loaded, placed, path, job, whole=watched),
             done,
             failed,
             lambda task: self._show(task=task),
@@ -250,16 +251,16 @@ class RunComparison(Bench[ContrastSnapshot]):
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """A run to be compared; `shown`: its curve, fit and regions, if the main window has them."""
+class _RunRequest:
+    """A run to be compared; `in_window`: its curve, fit and regions, if the main window has them."""
 
     key: str
     name: str
     run: KeptRun
-    shown: tuple[StepCurve, PhaseFit, frozenset[str]] | None = field(default=None, compare=False)
+    in_window: tuple[StepCurve, PhaseFit, frozenset[str]] | None = field(default=None, compare=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Wanted) and self._question == other._question
+        return isinstance(other, _RunRequest) and self._question == other._question
 
     __hash__ = None  # type: ignore[assignment]  # rules hold a dictionary
 
@@ -279,39 +280,39 @@ class _Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class _Loaded:
-    """A run that was compared last, so that only what changes is read and fitted again. `known`: structure
-    events of its curve."""
+class _LoadedRun:
+    """A run that was compared last, so that only what changes is read and fitted again. `landmarks`:
+    structure events of its curve."""
 
-    wanted: _Wanted
+    request: _RunRequest
     phased: Phased
-    known: Landmarks | None = None
+    landmarks: Landmarks | None = None
 
 
 def _answer(
-    wanted: Sequence[_Wanted],
+    requests: Sequence[_RunRequest],
     comparison: Comparison,
-    before: Sequence[_Loaded],
+    previous: Sequence[_LoadedRun],
     placed: Placement | None,
     path: Path | None,
     job: Job,
     *,
     whole: bool,
-) -> tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]:
+) -> tuple[tuple[_LoadedRun, ...], _Repeated, dict[str, object]]:
     """What is to be shown; unless the `whole`, what the plot of the shown run needs: runs that cannot be read
     are left out then, as who compares them is told."""
     from desktop.core.contrast import table
 
     loaded = []
-    for k, one in enumerate(wanted):
-        share = Share(job, k / len(wanted), (k + 1) / len(wanted))
+    for k, request in enumerate(requests):
+        share = Share(job, k / len(requests), (k + 1) / len(requests))
         with nullcontext() if whole else suppress(DesktopError, OSError, ValueError):
-            loaded.append(_taken(one, before, path, share))
-    wanted, runs = [one.wanted for one in loaded], [one.phased for one in loaded]
-    keys = tuple(one.key for one in wanted)
+            loaded.append(_load_run(request, previous, path, share))
+    requests, runs = [run.request for run in loaded], [run.phased for run in loaded]
+    keys = tuple(request.key for request in requests)
     if not whole:
         few = len(runs) < REPEATS
-        repeated: _Repeated = (None, ()) if few else _repeated(wanted, _aligned(comparison, keys, runs)[0])
+        repeated: _Repeated = (None, ()) if few else _repeated(requests, _aligned(comparison, keys, runs)[0])
         return tuple(loaded), repeated, {}
     job.step(0, 0, "subtracting")
     contrast, held = compared(comparison, keys, runs, placed)
@@ -324,15 +325,15 @@ def _answer(
         "cells": tuple(table(alignment)),
         "outdated": len(ours) - held,
     }
-    return tuple(loaded), _repeated(wanted, alignment), answer
+    return tuple(loaded), _repeated(requests, alignment), answer
 
 
-def _repeated(wanted: Sequence[_Wanted], alignment: Alignment) -> _Repeated:
+def _repeated(requests: Sequence[_RunRequest], alignment: Alignment) -> _Repeated:
     """The fit in the main window, if that is one of the runs, and how firm its breakpoints are over them."""
     from desktop.core.firmness import over_runs
 
-    here = next((k for k, one in enumerate(wanted) if one.shown is not None), None)
-    return (None, ()) if here is None else (alignment.runs[here].fit, over_runs(alignment, here))
+    k = next((k for k, one in enumerate(requests) if one.in_window is not None), None)
+    return (None, ()) if k is None else (alignment.runs[k].fit, over_runs(alignment, k))
 
 
 def _drawable(placement: Placement) -> Placement:
@@ -343,24 +344,26 @@ def _drawable(placement: Placement) -> Placement:
     return placement
 
 
-def _taken(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress: Progress) -> _Loaded:
-    """A run with its phases, of which is taken what was compared `before`."""
+def _load_run(
+    request: _RunRequest, previous: Sequence[_LoadedRun], path: Path | None, progress: Progress
+) -> _LoadedRun:
+    """A run with its phases, taken from `previous` as far as it has not changed."""
     from desktop.core.contrast import Phased
 
-    if one.shown is not None:
-        return _Loaded(one, Phased(one.name, *one.shown))
-    project = one.run.project
-    for old in before:
-        if old.wanted == one:
+    if request.in_window is not None:
+        return _LoadedRun(request, Phased(request.name, *request.in_window))
+    project = request.run.project
+    for old in previous:
+        if old.request == request:
             return old
-        was = old.wanted.run.project
+        was = old.request.run.project
         same = (was.rules, was.limit, was.curve) == (project.rules, project.limit, project.curve)
         same = same and marks_of(was.annotations) == marks_of(project.annotations)
         # Of a run that was in the main window the structure is not known here.
-        if same and old.wanted.run.trace == one.run.trace and old.wanted.shown is None:
-            again = phased(one.name, old.phased.curve, project.phases, old.known)
-            return _Loaded(one, replace(again, program=old.phased.program), old.known)
-    return _Loaded(one, *phased_run(one.name, one.run, project.phases, path, progress))
+        if same and old.request.run.trace == request.run.trace and old.request.in_window is None:
+            again = phased(request.name, old.phased.curve, project.phases, old.landmarks)
+            return _LoadedRun(request, replace(again, program=old.phased.program), old.landmarks)
+    return _LoadedRun(request, *phased_run(request.name, request.run, project.phases, path, progress))
 
 
 def phased_run(
@@ -379,8 +382,8 @@ def phased_run(
         if seen is not None:
             seen(store)
 
-    curve, known = load(run, project, progress, look)
-    return replace(phased(name, curve, phases, known), program=frozenset(regions)), known
+    curve, landmarks = load(run, project, progress, look)
+    return replace(phased(name, curve, phases, landmarks), program=frozenset(regions)), landmarks
 
 
 def load(
@@ -413,29 +416,29 @@ def load(
 
 
 def phased(
-    name: str, curve: StepCurve, phases: PhaseSettings | None, known: Landmarks | None = None
+    name: str, curve: StepCurve, phases: PhaseSettings | None, landmarks: Landmarks | None = None
 ) -> Phased:
-    """A run with the phases asked for; None: the mixed ones that are suggested. `known`: of the run's
-    structure."""
+    """A run with the phases asked for; None: the mixed ones that are suggested. `landmarks`:
+    of the run."""
     from desktop.core.contrast import Phased
 
     if phases is None:
-        swept, suggestion = search(curve, PhaseSettings().model, known=known)
-        return Phased(name, curve, suggestion.fit(curve, swept))
-    return Phased(name, curve, phases.fit(curve, known))
+        sweep, suggestion = search(curve, PhaseSettings().model, known=landmarks)
+        return Phased(name, curve, suggestion.fit(curve, sweep))
+    return Phased(name, curve, phases.fit(curve, landmarks))
 
 
 def compared(
-    comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased], before: Placement | None = None
+    comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased], previous: Placement | None = None
 ) -> tuple[Contrast, int]:
     """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold.
 
-    `before`: what was compared last, see `desktop.core.contrast.place`.
+    `previous`: what was compared last, see `desktop.core.contrast.place`.
     """
     from desktop.core.contrast import Contrast, place
 
     alignment, held = _aligned(comparison, keys, runs)
-    placement = place(alignment, comparison.axis, share=comparison.share, before=before)
+    placement = place(alignment, comparison.axis, share=comparison.share, before=previous)
     return Contrast(alignment, placement), held
 
 
@@ -455,14 +458,14 @@ def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]
 def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:
     """How a project compares its runs, given in its order; None where it compares fewer than two."""
     comparison = workspace.comparison
-    chosen = [
+    members = [
         (key, run)
         for key, run in zip(run_keys(workspace.runs), runs, strict=True)
         if key not in comparison.hidden
     ][:MOST]
-    if len(chosen) < 2:
+    if len(members) < 2:
         return None
-    return compared(comparison, [key for key, _ in chosen], [run for _, run in chosen])[0]
+    return compared(comparison, [key for key, _ in members], [run for _, run in members])[0]
 
 
 def pairs_by_run(

@@ -15,7 +15,7 @@ from desktop.core.effects import Effects, ranked
 from desktop.core.units import capital
 from desktop.data.columns import Column, TableRow, Value, records
 from desktop.data.experiment import Factor
-from desktop.workbench.comparing import Normalised, Pair, Scaled
+from desktop.workbench.comparing import NormalisedEffect, Pair, ScaledEffect
 
 if TYPE_CHECKING:
     from desktop.workbench.experimenting import ExperimentSnapshot
@@ -59,13 +59,13 @@ def meaning(half: bool) -> str:
     return "mean with the delay minus mean without"
 
 
-def of_snapshot(shown: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
+def of_snapshot(snapshot: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
     """The table of effects, or of `ranks`, of what is shown."""
-    shown_effects, half, unit = shown.effects, shown.project.analysis.half, shown.effect_unit
-    assert shown_effects is not None
+    analysis, half, unit = snapshot.effects, snapshot.project.analysis.half, snapshot.effect_unit
+    assert analysis is not None
     if ranks:
-        return rank(shown_effects, unit, shown.factors, half=half)
-    return effects(shown_effects, unit, every=shown.every, half=half)
+        return rank(analysis, unit, snapshot.factors, half=half)
+    return effects(analysis, unit, every=snapshot.every, half=half)
 
 
 def effects(analysis: Effects, unit: str, *, every: Effects | None = None, half: bool = False) -> Rows:
@@ -130,14 +130,14 @@ def rank(analysis: Effects, unit: str, factors: Mapping[str, Factor], *, half: b
     for line in ranked(analysis):
         e = line.effect
         place = factors.get(e.term)
-        where: tuple[Value, ...] = (
+        location: tuple[Value, ...] = (
             (*place.levels, place.file, place.line or None, place.routine, place.construct)
             if place
             else ("", "", "", None, "", "")
         )
         rank: Value = str(line.rank) if line.rank else RANKLESS[line.verdict]
         cells: tuple[Value, ...] = (
-            rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
+            rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *location, ", ".join(e.aliases)
         )  # fmt: skip
         helps = (
             "A delay here makes the program faster: look for contention it relieves"
@@ -211,7 +211,7 @@ def barriers(pairs: Iterable[Pair]) -> Rows:
     return _BARRIERS, records(_BARRIERS, pairs, "after", differs)
 
 
-def versions(first: str, second: str, terms: Iterable[Normalised]) -> Rows:
+def versions(first: str, second: str, terms: Iterable[NormalisedEffect]) -> Rows:
     """Effects of two versions by their names. Keys are factors."""
     columns = (
         Column("Factor", name="term"),
@@ -222,7 +222,7 @@ def versions(first: str, second: str, terms: Iterable[Normalised]) -> Rows:
         Column("to", "The change", "points", 3, name="high"),
     )
 
-    def differs(one: Normalised) -> str:
+    def differs(one: NormalisedEffect) -> str:
         return "strong" if one.low > 0 or one.high < 0 else ""
 
     return columns, records(columns, terms, "term", differs)
@@ -233,7 +233,7 @@ def scales(scalings: Iterable[Scaling]) -> Rows:
     return _SCALES, records(_SCALES, scalings, "term")
 
 
-def over_processors(scaled: Iterable[Scaled]) -> Rows:
+def over_processors(scaled: Iterable[ScaledEffect]) -> Rows:
     """Effects over processors with a/p + b. Keys are terms."""
     return _OVER_P, records(_OVER_P, scaled, "term")
 

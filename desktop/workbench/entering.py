@@ -41,13 +41,13 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
     header, body = headed(cells)
     columns = _response_columns(header, names, experiment.names)
     responses: dict[int, tuple[float, ...]] = {}
-    where = _Places(header, experiment, keys)
+    trials = _Places(header, experiment, keys)
     for number, row in body:
         values = [row[k] if k is not None else "" for k in columns]
         if not any(values):
             continue
         try:
-            order = where.order(row)
+            order = trials.order(row)
             responses[order] = _values(values, names)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
@@ -80,15 +80,15 @@ def _response_columns(
     columns: list[int | None] = [header.index(n) if n in header else None for n in names]
     if not any(c is not None for c in columns):
         plain = [h.casefold() for h in header]
-        known = next(
+        index = next(
             (plain.index(n) for n in ("response", "wall_s", "time", "time_s", "y") if n in plain), None
         )
-        if known is None:
+        if index is None:
             raise ValueError(
                 f"the heading has no column {' or '.join(repr(n) for n in names)}; "
                 f"its columns are {', '.join(header)}"
             )
-        columns[0] = known
+        columns[0] = index
     return columns
 
 
@@ -139,9 +139,9 @@ class _Places:
             raise ValueError(f"there is no treatment {treatment + 1} in replicate {replicate + 1}")
         return self._by_key[replicate, treatment]
 
-    def _whole(self, cell: str, what: str) -> int:
+    def _whole(self, cell: str, name: str) -> int:
         if not cell.isdigit():
-            raise ValueError(f"{what} is {cell!r}, which is no whole number")
+            raise ValueError(f"{name} is {cell!r}, which is no whole number")
         return int(cell)
 
     def _level(self, cell: str) -> int:

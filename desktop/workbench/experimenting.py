@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
     from desktop.data.templates import Asked
-    from desktop.workbench.comparing import Compared
+    from desktop.workbench.comparing import ComparedTable
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class ExperimentProject:
     experiment: Experiment | None = None
     imported: Imported | None = None
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
-    tables: tuple[Compared, ...] = ()
+    tables: tuple[ComparedTable, ...] = ()
     regions: dict[str, str] = field(default_factory=dict)
 
 
@@ -83,7 +83,7 @@ class ExperimentSnapshot:
     `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
     lacks. `powers`: which power of the response fits. `unread`: why there are no effects. `unit_s`: what one
-    unit of delay takes here. `pilot`: what the last one found."""
+    unit of delay takes here. `pilot`: the result of the last one."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -95,7 +95,7 @@ class ExperimentSnapshot:
     effects: Effects | None = None
     every: Effects | None = None
     search: ArraySearch | None = None
-    parts: tuple[Compared, ...] = ()
+    parts: tuple[ComparedTable, ...] = ()
     hierarchy: str = ""
     powers: Powers | None = None
     unread: str = ""
@@ -162,11 +162,11 @@ class ExperimentSnapshot:
 
     def region_of(self, factor: str, pinned: Pinned) -> str:
         """The region of a factor: as the user said, else called as its routine or itself; "" if none."""
-        chosen = self.project.regions.get(factor, "")
-        if chosen in pinned.names:
-            return chosen
-        known = self.factors.get(factor)
-        return pinned.likely(known.routine if known and known.routine else factor)
+        region = self.project.regions.get(factor, "")
+        if region in pinned.names:
+            return region
+        description = self.factors.get(factor)
+        return pinned.likely(description.routine if description and description.routine else factor)
 
     def pinned_factors(self, pinned: Pinned) -> tuple[PinnedFactor, ...]:
         """Of every factor of the selected term, or of an experiment's table where it is no term."""
@@ -245,7 +245,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def open(self, path: Path, response: str | None = None) -> None:
         """An experiment (its folder or description), or a table of runs. Reading it runs nothing."""
-        self.open_kept(KeptExperiment(path, settings=AnalysisSettings(response)))
+        self.open_record(KeptExperiment(path, settings=AnalysisSettings(response)))
 
     def choose_rows(
         self, response: str | None = None, where: tuple[tuple[str, str], ...] | None = None
@@ -253,7 +253,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Another response or other rows of the table that is open; None: as they are."""
         from desktop.data.runs import read_table
 
-        imported = self.asked.imported
+        imported = self.project.imported
         if imported is None:
             if response is not None:
                 self.set_analysis(f"read {response}", response=response, terms=None)
@@ -262,38 +262,38 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         rows = imported.where if where is None else where
 
         def done(table: RunTable) -> None:
-            project = self.asked
-            chosen = replace(imported, table=table, where=rows, left_out=())
+            project = self.project
+            filtered = replace(imported, table=table, where=rows, left_out=())
             analysis = replace(project.analysis, response=table.response, terms=None)
             self._show(task=None)
-            self._edit("choose rows", replace(project, imported=chosen, analysis=analysis))
+            self._edit("choose rows", replace(project, imported=filtered, analysis=analysis))
 
-        wanted = response or self.asked.analysis.response
+        name = response or self.project.analysis.response
         self._begin_work(
             self._files,
             f"Opening {imported.path.name}",
-            lambda _: read_table(imported.path, response=wanted, where=dict(rows)),
+            lambda _: read_table(imported.path, response=name, where=dict(rows)),
             done,
         )
 
-    def open_kept(self, record: KeptExperiment) -> None:
+    def open_record(self, record: KeptExperiment) -> None:
         """An experiment or table of runs of a project, read as it was. Nothing is run.
 
         What is not as it was then, and what cannot be compared with any more, is told in
         `ExperimentSnapshot.problem`.
         """
 
-        def done(opened: tuple[ExperimentProject, str, str]) -> None:
-            project, digest, problem = opened
+        def done(result: tuple[ExperimentProject, str, str]) -> None:
+            project, digest, problem = result
             self._begin(project, record.path.name, saved=True, digest=digest, trace=record.trace)
             if problem:
                 self._show(problem=problem)
 
-        self._begin_work(self._files, f"Opening {record.name}", lambda _: _opened(record), done)
+        self._begin_work(self._files, f"Opening {record.name}", lambda _: _read_record(record), done)
 
-    def kept(self) -> KeptExperiment | None:
+    def record(self) -> KeptExperiment | None:
         """What a project keeps of this; None where nothing is open or it was never written."""
-        project = self.asked
+        project = self.project
         imported, experiment = project.imported, project.experiment
         if imported is None and (experiment is None or not self._digest):
             return None
@@ -310,9 +310,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def read_again(self) -> None:
         """As it is on the disk; what was changed and not written is lost."""
-        record = self.kept()
+        record = self.record()
         if record is not None:
-            self.open_kept(replace(record, sha256=""))
+            self.open_record(replace(record, sha256=""))
 
     def create(self, experiment: Experiment) -> None:
         """A new experiment; not written before `save`."""
@@ -329,7 +329,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
 
     def look_for_places(
-        self, asked: Asked, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
+        self, request: Asked, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
     ) -> None:
         """Routines and loops of a program, the hottest of a trace first, for who calls it."""
 
@@ -338,22 +338,22 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             from desktop.workbench.pinning import region_seconds
 
             seconds = None if trace is None else region_seconds(trace, job)
-            return () if asked.template == "command" else offers_of(replace(asked, seconds=seconds))
+            return () if request.template == "command" else offers_of(replace(request, seconds=seconds))
 
-        def found(spots: tuple[Spot, ...]) -> None:
+        def show(spots: tuple[Spot, ...]) -> None:
             self._show(task=None)
             done(spots)
 
-        self._begin_work(self._files, "Reading the sources", work, found)
+        self._begin_work(self._files, "Reading the sources", work, show)
 
-    def make_experiment(self, folder: Path, asked: Asked, then: Callable[[], None]) -> None:
+    def make_experiment(self, folder: Path, request: Asked, then: Callable[[], None]) -> None:
         """An experiment of a program, in a folder of its own, and open it. `then`: is called when it is
         there."""
 
         def work(job: Job) -> Experiment:
             from desktop.data.templates import new_experiment
 
-            return new_experiment(folder, asked)
+            return new_experiment(folder, request)
 
         def done(experiment: Experiment) -> None:
             self.open(experiment.folder)
@@ -419,14 +419,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             return True
         if not self.attempt(lambda: checked(experiment)):
             return False
-        self._edit(label, replace(self.asked, experiment=experiment), key)
+        self._edit(label, replace(self.project, experiment=experiment), key)
         return True
 
     def set_analysis(self, label: str, **changes: object) -> None:
         """Change how the trials are read."""
-        analysis = changed(self.asked.analysis, changes)
-        if analysis != self.asked.analysis:
-            self._edit(label, replace(self.asked, analysis=analysis))
+        analysis = changed(self.project.analysis, changes)
+        if analysis != self.project.analysis:
+            self._edit(label, replace(self.project, analysis=analysis))
 
     def toggle_term(self, term: str) -> None:
         """Take a term out of the model, or put it back."""
@@ -435,7 +435,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         if effects is None or members is None:
             return
         every = [e.members for e in effects.effects]
-        terms = self.asked.analysis.terms
+        terms = self.project.analysis.terms
         now = set(every if terms is None else terms)
         changed = tuple(m for m in every if (m in now) != (m == members))
         if not changed:
@@ -545,7 +545,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             lambda runner, progress: run_confirmation(
                 runner, effects, names, response=response, progress=progress
             ),
-            lambda found: self._show(confirmed=found),
+            lambda confirmed: self._show(confirmed=confirmed),
         )
 
     def _errand(
@@ -556,7 +556,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         done: Callable[[T], None],
     ) -> Errand | None:
         experiment = self._experiment
-        commands = None if experiment is None else self.tried(lambda: tuple(asks(experiment)))
+        commands = None if experiment is None else self.result_of(lambda: tuple(asks(experiment)))
         return Errand(title, commands, asks, work, done) if commands else None
 
     def run_errand(self, errand: Errand) -> None:
@@ -564,7 +564,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
             return
-        if self.tried(lambda: tuple(errand.asks(experiment))) == errand.commands:
+        if self.result_of(lambda: tuple(errand.asks(experiment))) == errand.commands:
             self._start(errand.title, errand.work, errand.done)
         else:
             self._show(problem=self.snapshot.problem or UNREAD)
@@ -574,7 +574,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.data.pilot import PILOT
         from desktop.workbench.comparing import tables_in
 
-        experiment, project = self._experiment, self.asked
+        experiment, project = self._experiment, self.project
         assert experiment is not None
         path = experiment.folder / PILOT
         self._show(pilot=pilot)
@@ -623,21 +623,21 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
             return False
-        done = self.attempt(lambda: exclude(experiment, order, reason))
-        if done:
+        excluded = self.attempt(lambda: exclude(experiment, order, reason))
+        if excluded:
             self._read_journal()
-        return done
+        return excluded
 
     def leave_out(self, label: str, reason: str) -> bool:
         """Leave a trial of an opened table out of the analysis, with a reason; the table stays as it is."""
-        project = self.asked
+        project = self.project
         if project.imported is None:
             return False
         if not reason.strip():
             self._show(problem="a trial is left out for a reason only, give one")
             return False
-        rest = tuple(one for one in project.imported.left_out if one[0] != label)
-        imported = replace(project.imported, left_out=(*rest, (label, reason.strip())))
+        others = tuple(one for one in project.imported.left_out if one[0] != label)
+        imported = replace(project.imported, left_out=(*others, (label, reason.strip())))
         self._edit(f"leave trial {label} out", replace(project, imported=imported))
         return True
 
@@ -670,16 +670,16 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
                         )
                     )
 
-        done = self.attempt(write)
+        written = self.attempt(write)
         self._read_journal()
-        return done
+        return written
 
     def paste(self, text: str, first: int = 1) -> int:
         """Enter pasted responses, from trial `first` on or as their heading says; how many."""
         from desktop.workbench.entering import entered
 
         experiment = self._experiment
-        values = None if experiment is None else self.tried(lambda: entered(text, experiment, first))
+        values = None if experiment is None else self.result_of(lambda: entered(text, experiment, first))
         return len(values) if values is not None and self.enter(values) else 0
 
     def collect(self) -> None:
@@ -752,13 +752,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Another table of runs or effects, or another experiment, to compare with; several where it says
         several sizes of the delay or numbers of processors."""
 
-        def work(job: Job) -> tuple[Compared, ...]:
+        def work(job: Job) -> tuple[ComparedTable, ...]:
             from desktop.workbench.comparing import tables_in
 
             return tables_in(path)
 
-        def done(tables: tuple[Compared, ...]) -> None:
-            project = self.asked
+        def done(tables: tuple[ComparedTable, ...]) -> None:
+            project = self.project
             self._show(task=None)
             self._edit(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
 
@@ -766,13 +766,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def set_table(self, index: int, **changes: object) -> None:
         """Say with how many processors, or which delay, a table was measured."""
-        project = self.asked
+        project = self.project
         tables = list(project.tables)
         tables[index] = changed(tables[index], changes)
         self._edit(f"change {tables[index].name}", replace(project, tables=tuple(tables)))
 
     def remove_table(self, index: int) -> None:
-        project = self.asked
+        project = self.project
         tables = tuple(t for k, t in enumerate(project.tables) if k != index)
         self._edit(f"remove {project.tables[index].name}", replace(project, tables=tables))
 
@@ -785,19 +785,19 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job, job.stop), done)
 
-    def pin_kept(self) -> None:
-        """Open the trace that the project has for it, unless that is open or there is none."""
+    def pin_record_trace(self) -> None:
+        """Open the trace that the record names, unless that is open or there is none."""
         if self._trace is not None and self.snapshot.pinned is None and not self._tracing.busy:
             self.pin(self._trace)
 
     def pin_to(self, factor: str, region: str) -> None:
         """Say which region of a trace a factor is; "": the one that is called like it."""
-        regions = dict(self.asked.regions)
+        regions = dict(self.project.regions)
         regions.pop(factor, None)
         if region:
             regions[factor] = region
-        if regions != self.asked.regions:
-            self._edit(f"pin {factor} to a region", replace(self.asked, regions=regions))
+        if regions != self.project.regions:
+            self._edit(f"pin {factor} to a region", replace(self.project, regions=regions))
 
     # ---- looking
 
@@ -806,8 +806,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         if term != self.snapshot.selected:
             self._show(selected=term)
 
-    def tried(self, call: Callable[[], T]) -> T | None:
-        """What is done at once gives; None with a problem if it cannot be done."""
+    def result_of(self, call: Callable[[], T]) -> T | None:
+        """What `call` returns; None, with a problem, if it raises."""
         from desktop.errors import DesktopError
 
         try:
@@ -820,23 +820,23 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         return answer
 
     def attempt(self, call: Callable[[], object]) -> bool:
-        """Do something at once; False with a problem if it cannot be done."""
-        return bool(self.tried(lambda: (call(), True)))
+        """Whether `call` returns; False, with a problem, if it raises."""
+        return bool(self.result_of(lambda: (call(), True)))
 
     # ---- inside
 
     @property
     def _experiment(self) -> Experiment | None:
-        return self.asked.experiment
+        return self.project.experiment
 
     def turn(self, project: ExperimentProject) -> None:
-        before = self.snapshot.project
-        saved = self.snapshot.saved and project.experiment is before.experiment
+        previous = self.snapshot.project
+        saved = self.snapshot.saved and project.experiment is previous.experiment
         design = None if project.experiment is None else project.experiment.design()
         self._show(project=project, design=design, saved=saved, problem="", note="")
-        if project.experiment is not before.experiment:
+        if project.experiment is not previous.experiment:
             self._refresh()
-        elif project.analysis is not before.analysis or project.imported is not before.imported:
+        elif project.analysis is not previous.analysis or project.imported is not previous.imported:
             self._analyse()
 
     def _refresh(self) -> None:
@@ -888,7 +888,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._analyse()
 
     def _analyse(self) -> None:
-        project = self.asked
+        project = self.project
 
         def failed(error: BaseException) -> None:
             # Too few trials yet is no problem to be told of.
@@ -897,11 +897,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         def done(fields: dict[str, object]) -> None:
             self._show(**_UNREAD | fields, unread="")
 
-        self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
+        self._analysing.submit("Analysing", lambda job: _analysis(project), done, failed)
 
 
-def _opened(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
-    """What a project keeps, as it is now; by what it is known; and, in a sentence, what is not as it was."""
+def _read_record(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
+    """What a record names, read again; the digest of its file; and, in a sentence, what has changed since."""
     from desktop.data.experiment import read_experiment
     from desktop.data.project_file import digest_of
     from desktop.data.runs import kind_of, read_table
@@ -931,11 +931,11 @@ def _opened(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     compared = []
     for one in record.compared:
         try:
-            table_there = read_compared(one.path, delay=one.delay, processors=one.processors)
+            comparison = read_compared(one.path, delay=one.delay, processors=one.processors)
         except (DesktopError, OSError, ValueError) as error:
             problems.append(f"it cannot be compared with {one.path.name}: {error}")
             continue
-        compared.append(replace(table_there, processors=one.processors, delay=one.delay))
+        compared.append(replace(comparison, processors=one.processors, delay=one.delay))
     project = ExperimentProject(experiment, imported, settings, tuple(compared), record.regions)
     return project, digest, "; ".join(problems)
 
@@ -947,7 +947,7 @@ _UNREAD: dict[str, object] = {
 }  # fmt: skip
 
 
-def _analysed(project: ExperimentProject) -> dict[str, object]:
+def _analysis(project: ExperimentProject) -> dict[str, object]:
     """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import analyse, condensed
@@ -956,7 +956,7 @@ def _analysed(project: ExperimentProject) -> dict[str, object]:
     from desktop.workbench.comparing import by_delay, tables_in
 
     settings, experiment, imported = project.analysis, project.experiment, project.imported
-    parts: tuple[Compared, ...] = ()
+    parts: tuple[ComparedTable, ...] = ()
     if imported is not None:
         table = imported.counted()
         if table is None:
@@ -992,12 +992,12 @@ def _analysed(project: ExperimentProject) -> dict[str, object]:
         "parts": parts,
         "hierarchy": "" if settings.terms is None else _hierarchy(effects),
         "powers": powers_of(effects),
-        "answer": _answered(project, effects),
+        "answer": _answer(project, effects),
     }
 
 
-def _answered(project: ExperimentProject, effects: Effects) -> SptAnswer:
-    """In words what was found."""
+def _answer(project: ExperimentProject, effects: Effects) -> SptAnswer:
+    """The result in words."""
     from desktop.data.answer import answer, answer_of, answer_of_table
     from desktop.data.experiment import read_journal, state_of
 

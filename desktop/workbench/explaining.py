@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ALL_PHASES = 60
 #: Metrics of a trace that have rows in the statistics, in its order.
 METRICS = 24
-#: Sentences for every break.
+#: Sentences for every breakpoint.
 CHANGES = 8
 
 Part = Literal["ranges", "calls", "changes", "accounts", "iterations", "whatif", "words"]
@@ -54,8 +54,8 @@ class Explained:
     nobody looks at them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations.
     `replayed`: whether all `stats` have accounts, and all efficiencies that can be known; they come of
     `causality`, `waits` says why they are not there. `causes`: of the whole run, where they have been found,
-    `path`: the critical path. `there`: all that was found on the machine of the trace, as here all events
-    would have to come. `words`: why time is lost, of `fit`. `outdated`: a newer answer is on its way.
+    `path`: the critical path. `remote`: all was computed on the machine of the trace, as else all events
+    would have to be sent here. `words`: why time is lost, of `fit`. `outdated`: a newer answer is on its way.
     `iterations`: of `run`. `problem`: why there is nothing. `firm`: of the inner breakpoints of `fit`, over
     iterations. `metrics`: of the trace, the first `METRICS`.
     """
@@ -73,7 +73,7 @@ class Explained:
     causes: Causes | None = None
     words: Explanation | None = None
     path: PathLine | None = None
-    there: bool = False
+    remote: bool = False
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
@@ -83,16 +83,16 @@ class Explained:
     problem: str = ""
 
 
-#: Before anybody asked.
+#: The answer before the first request.
 NOTHING = Explained()
 
 
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
-    """Everything that an answer depends on. `known`: the iterations of the run, if they have been found;
+    """Everything that an answer depends on. `iterations`: of the run, if they have been found;
     `causality`, `causes`: who waited for whom, and what caused it, if that has been found. `called`: what
-    regions are called instead; `words`: why time is lost, if that is known of this fit; `before`: the last
-    answer, whose statistics are taken where they are of the same ranges."""
+    regions are called instead; `words`: why time is lost, if that is known of this fit; `previous`: the
+    last answer, whose statistics are taken where they are of the same ranges."""
 
     store: TraceStore
     run: TraceRun
@@ -105,8 +105,8 @@ class StatisticsRequest:
     causes: Causes | None = None
     called: dict[str, str] = field(default_factory=dict)
     words: Explanation | None = field(default=None, compare=False)
-    known: Iterations | None = field(default=None, compare=False)
-    before: Explained = field(default=NOTHING, compare=False)
+    iterations: Iterations | None = field(default=None, compare=False)
+    previous: Explained = field(default=NOTHING, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
         return other is not None and all(
@@ -125,11 +125,11 @@ class StatisticsRequest:
         spans = [(s.start_s, s.end_s) for s in scopes]
         focus = _focus(self, scopes)
         at_once = causality is not None and causality.operations.time.size <= AT_ONCE
-        before = self.before if self.before.replayed and self.before.scopes == scopes else NOTHING
-        known = causality is not None and before.causality is causality and before.run is self.run
+        previous = self.previous if self.previous.replayed and self.previous.scopes == scopes else NOTHING
+        same_waits = causality is not None and previous.causality is causality and previous.run is self.run
         words, recalled = self.words, None
-        if known and (before.causes is causes or not at_once):
-            stats, at_once = before.stats, before.causes is causes
+        if same_waits and (previous.causes is causes or not at_once):
+            stats, at_once = previous.stats, previous.causes is causes
         else:
             stats = statistics.ranges(
                 spans, use, job, causality=causality if at_once else None, causes=causes
@@ -151,7 +151,7 @@ class StatisticsRequest:
         calls = tuple(statistics.calls(spans[focus], use, job)) if "calls" in self.parts else ()
         flat = tuple(statistics.flat(stats[focus], use))
         names = tuple(statistics.name(i) for i in range(len(self.store.locations)))
-        loops = self.known
+        loops = self.iterations
         from desktop.core.phases import BY_HAND
 
         by_hand = self.fit is not None and self.fit.note == BY_HAND
@@ -164,8 +164,8 @@ class StatisticsRequest:
             from desktop.data.iterations import firm_breakpoints
 
             firm = firm_breakpoints(loops, self.run.curve, self.fit)
-        metrics = self.before.metrics
-        if self.before.run is None or self.before.run.utilization is not use:
+        metrics = self.previous.metrics
+        if self.previous.run is None or self.previous.run.utilization is not use:
             from desktop.data.curves import measured
 
             metrics = measured(self.store, use, ["ALL"], job, METRICS)
@@ -176,20 +176,21 @@ class StatisticsRequest:
         )  # fmt: skip
         if causality is None:
             if recalled is not None and self.store.elsewhere is not None:
-                early(replace(explained, there=True))
-                return replace(explained, there=True, path=self._path_there())
+                early(replace(explained, remote=True))
+                return replace(explained, remote=True, path=self._remote_path())
             return explained
         if "words" in self.parts and words is None and self.fit is not None:
             from desktop.data.root_causes import explain
 
-            early(explained if at_once else replace(explained, replayed=known))
-            breaks = [float(b) for b in self.fit.breaks]
-            words = explain(statistics, use, breaks, self.fit.names, self.called, job, causality)
+            early(explained if at_once else replace(explained, replayed=same_waits))
+            breakpoints = [float(b) for b in self.fit.breaks]
+            words = explain(statistics, use, breakpoints, self.fit.names, self.called, job, causality)
             explained = replace(explained, words=words)
         if not at_once:
-            early(replace(explained, replayed=known))
+            early(replace(explained, replayed=same_waits))
             (looked_at,) = statistics.ranges([spans[focus]], use, job, causality=causality, causes=causes)
-            early(replace(explained, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
+            stats = (*stats[:focus], looked_at, *stats[focus + 1 :])
+            early(replace(explained, stats=stats, replayed=same_waits))
             stats = statistics.ranges(spans, use, job, causality=causality, causes=causes)
             flat = tuple(statistics.flat(stats[focus], use))
             explained = replace(explained, stats=stats, flat=flat, replayed=True)
@@ -215,10 +216,10 @@ class StatisticsRequest:
         far = bool(self.parts & {"accounts", "words"})
         return None if of is None else recall(self.store, of, stats, causes, far)
 
-    def _path_there(self) -> PathLine | None:
+    def _remote_path(self) -> PathLine | None:
         """The critical path, where all events are."""
-        if self.before.run is self.run and self.before.there and self.before.path is not None:
-            return self.before.path
+        if self.previous.run is self.run and self.previous.remote and self.previous.path is not None:
+            return self.previous.path
         from desktop.data.remembered import path_there
 
         return path_there(self.store, self.run.utilization)
@@ -244,22 +245,22 @@ def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:
         if b - a > least:
             scopes.append(Scope("selection", "Selection", a, b))
     if fit is not None:
-        breaks = [float(b) for b in fit.breaks]
-        chosen = range(len(breaks) - 1)
-        if len(chosen) > ALL_PHASES:
+        ends = [float(b) for b in fit.breaks]
+        phases = range(len(ends) - 1)
+        if len(phases) > ALL_PHASES:
             middle = request.phase or 0
-            chosen = range(max(0, middle - 5), min(len(breaks) - 1, middle + 6))
-        for k in chosen:
-            if breaks[k + 1] - breaks[k] > least:
-                scopes.append(Scope(f"phase {k}", f"Phase {k + 1}", breaks[k], breaks[k + 1], k))
+            phases = range(max(0, middle - 5), min(len(ends) - 1, middle + 6))
+        for k in phases:
+            if ends[k + 1] - ends[k] > least:
+                scopes.append(Scope(f"phase {k}", f"Phase {k + 1}", ends[k], ends[k + 1], k))
     return tuple(scopes)
 
 
 def _focus(request: StatisticsRequest, scopes: tuple[Scope, ...]) -> int:
     keys = {scope.key: i for i, scope in enumerate(scopes)}
-    wanted = {
+    order = {
         "run": ("run",),
         "selection": ("selection", "run"),
         "auto": ("selection", f"phase {request.phase}", "run"),
     }[request.scope]
-    return next((keys[key] for key in wanted if key in keys), 0)
+    return next((keys[key] for key in order if key in keys), 0)

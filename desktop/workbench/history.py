@@ -134,8 +134,8 @@ class History:
 
 
 def _last(steps: list[AnyStep], of: AnyBranch | None = None) -> AnyStep | None:
-    shown = (step for step in reversed(steps) if not step.branch.parked)
-    return next((step for step in shown if of in (None, step.branch)), None)
+    visible = (step for step in reversed(steps) if not step.branch.parked)
+    return next((step for step in visible if of in (None, step.branch)), None)
 
 
 def _label(steps: list[AnyStep]) -> str | None:

@@ -59,7 +59,7 @@ class _Basis:
 
     store: TraceStore
     run: TraceRun
-    breaks: tuple[float, ...]
+    breakpoints: tuple[float, ...]
 
 
 class Imagining:
@@ -92,13 +92,13 @@ class Imagining:
         self,
         store: TraceStore,
         run: TraceRun,
-        breaks: tuple[float, ...],
+        breakpoints: tuple[float, ...],
         changes: Changes | None,
         causality: Causality | None = None,
     ) -> None:
-        """A run with phases between inner `breaks` (s) is looked at: make its replay ready, and predict it
-        with changes. `causality`: of the run, if that is known."""
-        basis = _Basis(store, run, breaks)
+        """Prepare the replay of a run with phases between inner `breakpoints` (s), and predict it with
+        changes. `causality`: of the run, if that is known."""
+        basis = _Basis(store, run, breakpoints)
         if basis == self._basis:
             self.ask(changes)
             return
@@ -106,7 +106,7 @@ class Imagining:
             causality = self._program.causality
         self._basis, self._program, self._recorded = basis, None, None
         self.helping.cancel()
-        state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1)
+        state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breakpoints) + 1)
         self._ask(replace(state, changes=changes), causality)
 
     def ask(self, changes: Changes | None) -> None:
@@ -139,23 +139,24 @@ class Imagining:
             rerun, regions = program, state.regions
             if rerun is None and basis.store.elsewhere is not None:
                 use, limit = basis.run.utilization, basis.run.limit
-                rerun = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breaks)
+                rerun = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breakpoints)
                 regions = rerun.regions
             elif rerun is None:
                 use, limit = basis.run.utilization, basis.run.limit
-                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
+                inner = basis.breakpoints
+                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=inner)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
                 regions = largest_regions(Statistics(basis.store), use, span, job)
-            wanted = changes or NONE
-            if any(k >= rerun.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
-                wanted = replace(  # there are fewer phases now
-                    wanted,
-                    balanced=tuple(k for k in wanted.balanced if k < rerun.phases),
-                    phases=tuple(one for one in wanted.phases if one[0] < rerun.phases),
+            applied = changes or NONE
+            if any(k >= rerun.phases for k in (*applied.balanced, *(k for k, _ in applied.phases))):
+                applied = replace(  # there are fewer phases now
+                    applied,
+                    balanced=tuple(k for k in applied.balanced if k < rerun.phases),
+                    phases=tuple(one for one in applied.phases if one[0] < rerun.phases),
                 )
-            prediction = rerun.predict(wanted, job, times=bool(wanted.sentence))
-            if wanted.sentence and not prediction.note:
+            prediction = rerun.predict(applied, job, times=bool(applied.sentence))
+            if applied.sentence and not prediction.note:
                 drawn = prediction.curve  # here, as it is kept
                 if drawn is not None:
                     from desktop.core.envelope import envelope
@@ -189,7 +190,7 @@ class Imagining:
         self.helping.submit(
             "What would help most",
             work,
-            lambda found: self._change(helps=found),
+            lambda helps: self._change(helps=helps),
             lambda error: self._change(helps=(), problem=str(error)),
         )
         self._tell(self.state)  # that it is under way

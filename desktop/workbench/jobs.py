@@ -75,8 +75,8 @@ class Job(Progress):
         self.stop = np.zeros(1, np.uint8)
         self._lane = lane
         self._report = report
-        self._begun = time.monotonic()
-        self._shown = -INTERVAL
+        self._start = time.monotonic()
+        self._last_report = -INTERVAL
 
     def cancel(self) -> None:
         super().cancel()
@@ -85,13 +85,13 @@ class Job(Progress):
     @property
     def elapsed(self) -> float:
         """Seconds since it was asked for."""
-        return time.monotonic() - self._begun
+        return time.monotonic() - self._start
 
     def show(self, done: float, total: float, text: str) -> None:
         elapsed = self.elapsed
-        if elapsed - self._shown < INTERVAL:
+        if elapsed - self._last_report < INTERVAL:
             return
-        self._shown = elapsed
+        self._last_report = elapsed
         self.task = Task(self.title, text, done, total, elapsed)
         if self._report is not None:
             self._lane.tell(self, self._report, self.task)
@@ -181,7 +181,7 @@ class Lane:
         failed: Callable[[BaseException], None],
     ) -> None:
         answer: Callable[[], None]
-        begun = time.thread_time()
+        start = time.thread_time()
         try:
             if job.cancelled:
                 raise Cancelled
@@ -193,13 +193,13 @@ class Lane:
             # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
             answer = partial(failed, error)
             _note(error)
-        if time.thread_time() - begun >= LONG:
+        if time.thread_time() - start >= LONG:
             memory.give_back()
 
         def finish() -> None:
-            wanted = job.generation >= self._oldest
+            valid = job.generation >= self._oldest
             self._jobs = [(other, f) for other, f in self._jobs if other is not job]
-            if wanted:
+            if valid:
                 answer()
 
         self._deliver(finish)

@@ -54,13 +54,13 @@ DEPTH, LOOKED_AT = 3, 20_000
 Kind = Literal["runs", "experiments", "tables"]
 Lent = Literal["experiments", "tables"]
 #: What a project keeps of either kind, and where it is worked on.
-Kept = KeptExperiment | KeptTable
+FileRecord = KeptExperiment | KeptTable
 WorkedOn = ExperimentBench | ModelBench
-Record = KeptRun | Kept
+Record = KeptRun | FileRecord
 R = TypeVar("R", KeptRun, KeptExperiment, KeptTable)
 
 
-def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
+def bench_for(record: FileRecord, deliver: Deliver, history: History) -> WorkedOn:
     """An empty bench of the kind that a record needs."""
     kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
     return kind(deliver, history=history)
@@ -72,11 +72,11 @@ class Loan:
     What a file says of itself when it is opened is no change.
     """
 
-    def __init__(self, projects: ProjectStore, number: int, record: Kept, bench: WorkedOn) -> None:
+    def __init__(self, projects: ProjectStore, number: int, record: FileRecord, bench: WorkedOn) -> None:
         self.bench = bench
         self._projects, self._number = projects, number
         self._about = _file(record)
-        self._known = bench.kept()
+        self._record = bench.record()
         bench.subscribe(self._follow)
 
     def end(self) -> None:
@@ -88,17 +88,17 @@ class Loan:
             getattr(old, name, None) is getattr(new, name, None) for name in ("project", "pinned", "saved")
         ):
             return
-        now = self.bench.kept()
+        now = self.bench.record()
         if now is None or _file(now) != self._about:
-            if self._known is not None:
+            if self._record is not None:
                 self._projects.end_loan(self._number)
             return
-        if self._known is not None and now != self._known:
+        if self._record is not None and now != self._record:
             self._projects.keep(self._number, now)
-        self._known = now
+        self._record = now
 
 
-def _file(record: Kept) -> tuple[Path | None, str]:
+def _file(record: FileRecord) -> tuple[Path | None, str]:
     return record.path, getattr(record, "text", "")
 
 
@@ -137,7 +137,7 @@ class ProjectStore:
         deliver: Deliver = at_once,
         folder: Path | None = None,
         executor: Executor | None = None,
-        make_bench: Callable[[Kept], WorkedOn] | None = None,
+        make_bench: Callable[[FileRecord], WorkedOn] | None = None,
     ) -> None:
         self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
@@ -148,15 +148,15 @@ class ProjectStore:
         self._numbers = count()
         self._contents: Branch[_Contents] = bench.history.branch(_Contents(), self._turn)
         self._comparison = Comparison()
-        self._asked: dict[int, Branch[Project]] = {}  # of runs that were shown before
+        self._branches: dict[int, Branch[Project]] = {}  # of runs that were shown before
         self._current: int | None = None  # the run that is open
         self._awaited: int | None = None  # the run that is being opened
-        self._shown: int | None = None  # the run that was open last
-        self._opened: list[int] = []  # runs that were opened, in the order in which they were
+        self._last_run: int | None = None  # the run that was open last
+        self._open_runs: list[int] = []  # runs that were opened, in the order in which they were
         #: what the plots show of the run that is shown, kept with it when another takes its place
         self.seen: Callable[[], View | None] = lambda: None
         self._saved: Workspace | None = Workspace()
-        self._kept: Workspace | None = None  # for recovery, last
+        self._autosaved: Workspace | None = None  # for recovery, last
         self._writing = threading.Lock()  # of the recovery, by the lane or by the window
         self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
         self.path: Path | None = None
@@ -168,13 +168,13 @@ class ProjectStore:
     @property
     def workspace(self) -> Workspace:
         """Everything as it is now."""
-        held = self._contents.value
+        contents = self._contents.value
         return Workspace(
-            tuple(self._run(k) for k in held.runs),
-            tuple(self._record(k, KeptExperiment) for k in held.experiments),
-            tuple(self._record(k, KeptTable) for k in held.tables),
-            held.runs.index(self._shown) if self._shown in held.runs else 0,
-            replace(self._comparison, matched=held.matched),
+            tuple(self._run(k) for k in contents.runs),
+            tuple(self._record(k, KeptExperiment) for k in contents.experiments),
+            tuple(self._record(k, KeptTable) for k in contents.tables),
+            contents.runs.index(self._last_run) if self._last_run in contents.runs else 0,
+            replace(self._comparison, matched=contents.matched),
         )
 
     def _run(self, number: int) -> KeptRun:
@@ -185,9 +185,9 @@ class ProjectStore:
         return self._record(number, KeptRun)
 
     def _record(self, number: int, kind: type[R]) -> R:
-        found = self._records[number]
-        assert isinstance(found, kind)
-        return found
+        record = self._records[number]
+        assert isinstance(record, kind)
+        return record
 
     @property
     def modified(self) -> bool:
@@ -197,8 +197,8 @@ class ProjectStore:
     @property
     def by_hand(self) -> bool:
         """There is work in it that a click would not bring back: more than a number and a kind of phases."""
-        held = self._contents.value
-        more = held.experiments or held.tables or len(held.runs) > 1 or held.matched
+        contents = self._contents.value
+        more = contents.experiments or contents.tables or len(contents.runs) > 1 or contents.matched
         return bool(more) or any(
             run.project.annotations
             or run.project.views
@@ -217,27 +217,27 @@ class ProjectStore:
         return runs.index(self._current) if self._current in runs else None
 
     @property
-    def opened(self) -> tuple[int, ...]:
+    def open_runs(self) -> tuple[int, ...]:
         """The runs that were opened and not put aside again, by their places in the workspace."""
         runs = self._contents.value.runs
-        return tuple(runs.index(number) for number in self._opened if number in runs)
+        return tuple(runs.index(number) for number in self._open_runs if number in runs)
 
     def reopen(self, runs: Sequence[int]) -> None:
         """Count runs, by their places, as opened, before those that are."""
-        known = self._contents.value.runs
-        numbers = [known[k] for k in dict.fromkeys(runs) if 0 <= k < len(known)]
-        self._opened = [*numbers, *(number for number in self._opened if number not in numbers)]
+        all_runs = self._contents.value.runs
+        numbers = [all_runs[k] for k in dict.fromkeys(runs) if 0 <= k < len(all_runs)]
+        self._open_runs = [*numbers, *(number for number in self._open_runs if number not in numbers)]
         self._changed()
 
     def put_aside(self, index: int) -> None:
         """Count a run as not opened; of the one that is shown another one takes the place. The last stays."""
         number = self._contents.value.runs[index]
-        others = [one for one in self._opened if one != number and one in self._contents.value.runs]
-        if others:
-            at = self._opened.index(number) if number in self._opened else 0
-            self._opened = [one for one in self._opened if one != number]
+        remaining = [one for one in self._open_runs if one != number and one in self._contents.value.runs]
+        if remaining:
+            at = self._open_runs.index(number) if number in self._open_runs else 0
+            self._open_runs = [one for one in self._open_runs if one != number]
             if number == self._current:
-                self._open_run(others[min(at, len(others) - 1)])
+                self._open_run(remaining[min(at, len(remaining) - 1)])
             self._changed()
 
     @property
@@ -258,8 +258,8 @@ class ProjectStore:
             place = _unpacked(path, job)
             return None, place, read_workspace(place, closed=True)
 
-        def done(opened: tuple[Path | None, Path | None, Workspace]) -> None:
-            place, unpacked, workspace = opened
+        def done(result: tuple[Path | None, Path | None, Workspace]) -> None:
+            place, unpacked, workspace = result
             self._take(place, workspace, saved=True, unpacked=unpacked)
 
         self._bench.run(f"Opening {path.name}", work, done)
@@ -308,11 +308,11 @@ class ProjectStore:
                 )
             )
             return
-        asked = self._asked.get(number)
-        if asked is None or asked.value.made != record.project.made:
-            asked = self._bench.history.branch(record.project, self._bench.turn)
+        branch = self._branches.get(number)
+        if branch is None or branch.value.without_view != record.project.without_view:
+            branch = self._bench.history.branch(record.project, self._bench.turn)
         self._awaited = number
-        self._bench.open(place, record.trace.options, asked, record.project.view)
+        self._bench.open(place, record.trace.options, branch, record.project.view)
 
     def _put_away(self) -> None:
         """Remember the run that is shown, before another takes its place."""
@@ -320,7 +320,7 @@ class ProjectStore:
             run, seen = self._run(self._current), self.seen()
             project = run.project if seen is None else replace(run.project, view=seen)
             self._records[self._current] = replace(run, project=project)
-            self._asked[self._current] = self._bench.branch
+            self._branches[self._current] = self._bench.branch
 
     # ---- what belongs to it
 
@@ -337,10 +337,10 @@ class ProjectStore:
 
     def add(self, *records: KeptExperiment | KeptTable) -> None:
         """Experiments and tables with what was asked of them; files that the project has stay as they are."""
-        held = self._contents.value
-        ours: tuple[Kept, ...] = (*self.workspace.experiments, *self.workspace.tables)
-        known = {one.path for one in ours} - {None}
-        records = tuple(one for one in records if one.path not in known)
+        contents = self._contents.value
+        ours: tuple[FileRecord, ...] = (*self.workspace.experiments, *self.workspace.tables)
+        paths = {one.path for one in ours} - {None}
+        records = tuple(one for one in records if one.path not in paths)
         if not records:
             return
         new = {next(self._numbers): one for one in records}
@@ -348,8 +348,8 @@ class ProjectStore:
         experiments = tuple(k for k, one in new.items() if isinstance(one, KeptExperiment))
         self._edit(
             f"add {records[0].name}" if len(records) == 1 else f"add {len(records)} files",
-            experiments=held.experiments + experiments,
-            tables=held.tables + tuple(k for k in new if k not in experiments),
+            experiments=contents.experiments + experiments,
+            tables=contents.tables + tuple(k for k in new if k not in experiments),
         )
 
     def remove(self, kind: Kind, index: int) -> None:
@@ -370,13 +370,13 @@ class ProjectStore:
         else:
             record = replace(record, path=path.absolute())
         self._records[new] = record
-        if old in self._asked:
-            self._asked[new] = self._asked[old]
-        self._opened = [new if one == old else one for one in self._opened]
+        if old in self._branches:
+            self._branches[new] = self._branches[old]
+        self._open_runs = [new if one == old else one for one in self._open_runs]
         label = f"find {self._name(old)} elsewhere"
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
 
-    def keep(self, number: int, record: Kept) -> None:
+    def keep(self, number: int, record: FileRecord) -> None:
         """A later state of an experiment or table, by what it is known by."""
         self._records[number] = record
         self._changed()
@@ -395,16 +395,16 @@ class ProjectStore:
             assert not isinstance(record, KeptRun)
             bench = self._make_bench(record)
             self._loans[number] = Loan(self, number, record, bench)
-            bench.open_kept(cast("Any", record))  # as the bench is made for it
+            bench.open_record(cast("Any", record))  # as the bench is made for it
         return self._loans[number].bench
 
-    def work_on(self, kind: Lent, index: int, bench: WorkedOn, record: Kept) -> None:
+    def work_on(self, kind: Lent, index: int, bench: WorkedOn, record: FileRecord) -> None:
         """Let an experiment or table be worked on where somebody else has it open already, as this record."""
         number = self.numbers(kind)[index]
         bench.share()
-        before, self._loans[number] = self._loans.get(number), Loan(self, number, record, bench)
-        if before is not None:
-            before.end()
+        previous, self._loans[number] = self._loans.get(number), Loan(self, number, record, bench)
+        if previous is not None:
+            previous.end()
         self.keep(number, record)
 
     def end_loan(self, number: int) -> None:
@@ -436,15 +436,15 @@ class ProjectStore:
 
     def _edit(self, label: str, **changes: object) -> None:
         self._bench.seal()
-        held = changed(self._contents.value, changes)
-        self._contents.edit(label, held)
-        self._turn(held)
+        contents = changed(self._contents.value, changes)
+        self._contents.edit(label, contents)
+        self._turn(contents)
 
-    def _turn(self, held: _Contents) -> None:
+    def _turn(self, contents: _Contents) -> None:
         """The contents have become others; a run that is shown and no longer among them gives way."""
-        if self._current is not None and self._current not in held.runs:
-            if held.runs:
-                self._open_run(held.runs[-1])
+        if self._current is not None and self._current not in contents.runs:
+            if contents.runs:
+                self._open_run(contents.runs[-1])
             else:
                 self._put_away()
                 self._current = None
@@ -477,25 +477,25 @@ class ProjectStore:
         if number is None:
             self._start(Workspace((run,)))
             (self._current,) = self._contents.value.runs
-            self._opened = [self._current]
+            self._open_runs = [self._current]
             return
-        before = self._record(number, KeptRun) if number in self._records else None
+        previous = self._record(number, KeptRun) if number in self._records else None
         self._records[number] = run
-        self._current = self._shown = number
-        if number not in self._opened:
-            self._opened.append(number)
-        if before is None:
+        self._current = self._last_run = number
+        if number not in self._open_runs:
+            self._open_runs.append(number)
+        if previous is None:
             self._edit(f"add {run.trace.title}", runs=(*self._contents.value.runs, number))
             return
-        then, now = before.trace, run.trace
+        then, now = previous.trace, run.trace
         if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
             self._tell(
                 f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
                 f"{now.size} now, other content): breakpoints, annotations and views may not fit any more."
             )
-        elif project.limit != before.project.limit:
+        elif project.limit != previous.project.limit:
             self._tell(f"The limit of the analysis lies outside of {now.name} and was left out.")
-        elif project.phases != before.project.phases:
+        elif project.phases != previous.project.phases:
             self._tell(f"Breakpoints that lie outside of {now.name} were left out.")
 
     def _start(self, workspace: Workspace) -> None:
@@ -509,11 +509,11 @@ class ProjectStore:
         self._comparison = workspace.comparison
         history = self._bench.history
         history.forget(self._contents, parked=True)
-        held = _Contents(runs, experiments, tables, workspace.comparison.matched)
-        self._contents = history.branch(held, self._turn)
+        contents = _Contents(runs, experiments, tables, workspace.comparison.matched)
+        self._contents = history.branch(contents, self._turn)
         self.path, self._unpacked, self._saved = None, None, _without_views(workspace)
-        self._asked, self._opened = {}, []
-        self._current, self._shown = None, workspace.shown if workspace.runs else None
+        self._branches, self._open_runs = {}, []
+        self._current, self._last_run = None, workspace.shown if workspace.runs else None
 
     # ---- saving
 
@@ -535,7 +535,7 @@ class ProjectStore:
                 file=target,
                 hint="save under another name, or over it with Save as",
             )
-        content = _seen(self.workspace, view)
+        content = _with_view(self.workspace, view)
         project_file.write(target, content)
         self._bench.seal()  # or the next turn of a wheel would fold into the step that is saved
         self.path, self._saved = target.absolute(), _without_views(content)
@@ -545,10 +545,10 @@ class ProjectStore:
 
     def autosave(self, view: View | None = None) -> None:
         """Keep what has changed for recovery, beside the window; to be called every `AUTOSAVE` seconds."""
-        content = _seen(self.workspace, view)
-        if not self.modified or content == self._kept:
+        content = _with_view(self.workspace, view)
+        if not self.modified or content == self._autosaved:
             return
-        self._kept = content
+        self._autosaved = content
         self._lane.submit(
             "Keeping for recovery", lambda job: self._keep(content), lambda _: None, self._bench.report
         )
@@ -561,7 +561,7 @@ class ProjectStore:
         OSError : it cannot be written.
         ProjectError : see `desktop.data.project_file.write`.
         """
-        self._kept = content = _seen(self.workspace, view)
+        self._autosaved = content = _with_view(self.workspace, view)
         self._keep(content)
 
     def _keep(self, content: Workspace) -> None:
@@ -569,19 +569,19 @@ class ProjectStore:
         from desktop.data import project_file
 
         with self._writing:
-            if content is self._kept:
+            if content is self._autosaved:
                 self._recovery.parent.mkdir(parents=True, exist_ok=True)
                 recovery = Recovery(content, self.path, *_this_process(), kept=time.time())
                 project_file.write(self._recovery, recovery, project_file.RECOVERY, backup=False)
 
     def _discard_recovery(self) -> None:
         self._lane.cancel()
-        self._kept = None
+        self._autosaved = None
         self._lane.submit("", lambda job: self._discard(), lambda _: None, lambda _: None)
 
     def _discard(self) -> None:
         with self._writing:
-            if self._kept is None:
+            if self._autosaved is None:
                 self._recovery.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -637,12 +637,12 @@ def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
 
 def _without_views(workspace: Workspace) -> Workspace:
     """What counts as a change."""
-    runs = tuple(replace(run, project=run.project.made) for run in workspace.runs)
+    runs = tuple(replace(run, project=run.project.without_view) for run in workspace.runs)
     return replace(workspace, runs=runs, shown=0)
 
 
-def _seen(workspace: Workspace, view: View | None) -> Workspace:
-    """With what the plots show of the run that is shown."""
+def _with_view(workspace: Workspace, view: View | None) -> Workspace:
+    """With the `view` of the run that is shown."""
     if view is None or not workspace.runs:
         return workspace
     runs, k = list(workspace.runs), workspace.shown
@@ -674,13 +674,13 @@ def find_trace(trace: TraceId, project: Path | None) -> Path | None:
     candidates = []
     looked_at = 0
     for place, folders, files in os.walk(folder):
-        here = Path(place)
-        if len(here.relative_to(folder).parts) >= DEPTH:
+        directory = Path(place)
+        if len(directory.relative_to(folder).parts) >= DEPTH:
             folders.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         looked_at += len(files)
         if trace.path.name in files or trace.path.name in folders:
-            candidates.append(here / trace.path.name)
+            candidates.append(directory / trace.path.name)
         if looked_at > LOOKED_AT:
             break
     candidates.sort(key=lambda path: not path.is_file() or path.stat().st_size != trace.size)

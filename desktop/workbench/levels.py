@@ -82,84 +82,84 @@ def line_heights(curve: StepCurve) -> tuple[float, float]:
     return float(np.nanmax(mean)), float(above.min()) if above.size else math.nan
 
 
-def little(known: Heights) -> bool:
+def little(heights: Heights) -> bool:
     """Whether a curve stays so low that an axis of all processors shows nothing of it."""
-    return 0 < known.peak < LOW * known.processors
+    return 0 < heights.peak < LOW * heights.processors
 
 
-def limits(wanted: Levels, known: Heights) -> tuple[float, float]:
+def limits(levels: Levels, heights: Heights) -> tuple[float, float]:
     """The ends of the axis."""
-    if wanted.mode == "hand" and not wanted.problem():
-        return wanted.low, wanted.high
-    low, high = whole(known)
-    if wanted.mode == "start" and little(known):
-        high = round_up(known.peak * (1 + ROOM))
-    elif wanted.mode == "fit" and known.high > -math.inf:
+    if levels.mode == "hand" and not levels.problem():
+        return levels.low, levels.high
+    low, high = whole(heights)
+    if levels.mode == "start" and little(heights):
+        high = round_up(heights.peak * (1 + ROOM))
+    elif levels.mode == "fit" and heights.high > -math.inf:
         bottom, top, least = low, high, LEAST * (high - low)
-        low, high = known.low, known.high
+        low, high = heights.low, heights.high
         if high - low < least or not high > low:
             middle, half = (low + high) / 2, max(0.5, least)
             low, high = middle - half, middle + half
         room = (high - low) * ROOM
         low, high = max(low - room, bottom), min(high + room, top)
-    if not wanted.log:
+    if not levels.log:
         return low, high
     high = high if high > 0 else 1.0
-    tiny = known.tiny if 0 < known.tiny < high else high / 10
+    tiny = heights.tiny if 0 < heights.tiny < high else high / 10
     least = max(tiny / 1.5, high / 10**DECADES)
     # From a whole decade on, so far below that the least level is not on the rim.
     return min(10.0 ** math.floor(math.log10(least) + 1e-9), high / 10), high
 
 
-def whole(known: Heights) -> tuple[float, float]:
+def whole(heights: Heights) -> tuple[float, float]:
     """From 0 to all processors, with some room; further where the curve goes further."""
-    low, high = min(0.0, known.least), max(known.processors, known.most)
+    low, high = min(0.0, heights.least), max(heights.processors, heights.most)
     if not high > low:
         low, high = low - 0.5, high + 0.5
     room = (high - low) * ROOM
     return (low - room if low != 0 else 0.0), high + room
 
 
-def zoomed(wanted: Levels, known: Heights, factor: float, about: float | None = None) -> Levels:
+def zoomed(levels: Levels, heights: Heights, factor: float, about: float | None = None) -> Levels:
     """`factor` times as close; the level `about` stays where it is, without one the lower end."""
-    low, high = limits(wanted, known)
-    if wanted.log:
+    low, high = limits(levels, heights)
+    if levels.log:
         a, b = math.log(low), math.log(high)
         at = a if about is None or about <= 0 else min(max(math.log(about), a), b)
         a, b = at - (at - a) / factor, at + (b - at) / factor
-        return _by_hand(wanted, known, math.exp(a), math.exp(b))
+        return _by_hand(levels, heights, math.exp(a), math.exp(b))
     at = low if about is None else min(max(about, low), high)
-    return _by_hand(wanted, known, at - (at - low) / factor, at + (high - at) / factor)
+    return _by_hand(levels, heights, at - (at - low) / factor, at + (high - at) / factor)
 
 
-def moved(wanted: Levels, known: Heights, share: float) -> Levels:
+def moved(levels: Levels, heights: Heights, share: float) -> Levels:
     """Up by a share of what is seen; down if negative."""
-    low, high = limits(wanted, known)
-    if wanted.log:
+    low, high = limits(levels, heights)
+    if levels.log:
         by = (high / low) ** share
-        return _by_hand(wanted, known, low * by, high * by)
+        return _by_hand(levels, heights, low * by, high * by)
     by = share * (high - low)
-    return _by_hand(wanted, known, low + by, high + by)
+    return _by_hand(levels, heights, low + by, high + by)
 
 
-def stretched(wanted: Levels, known: Heights, level: float, share: float) -> Levels:
+def stretched(levels: Levels, heights: Heights, level: float, share: float) -> Levels:
     """The lower end stays, and `level` comes to lie at a share (0 to 1) of the height."""
-    low, _ = limits(wanted, known)
+    low, _ = limits(levels, heights)
     share = max(share, 1e-3)
     if not level > low:
-        return wanted
-    if wanted.log:
+        return levels
+    if levels.log:
         # So far up that it is cut off anyway, before it is no number.
-        return _by_hand(wanted, known, low, low * math.exp(min(math.log(level / low) / share, 300.0)))
-    return _by_hand(wanted, known, low, low + (level - low) / share)
+        return _by_hand(levels, heights, low, low * math.exp(min(math.log(level / low) / share, 300.0)))
+    return _by_hand(levels, heights, low, low + (level - low) / share)
 
 
-def _by_hand(wanted: Levels, known: Heights, low: float, high: float) -> Levels:
+def _by_hand(levels: Levels, heights: Heights, low: float, high: float) -> Levels:
     """A range within that of all processors, moved back and then cut off where it reaches beyond, and no
     narrower than can be told apart; all of it is "all"."""
-    bottom, top = limits(replace(wanted, mode="all"), known)
-    if wanted.log:
-        bottom = min(bottom, limits(wanted, known)[0], limits(replace(wanted, mode="fit"), known)[0])
+    bottom, top = limits(replace(levels, mode="all"), heights)
+    if levels.log:
+        bottom = min(bottom, limits(levels, heights)[0], limits(replace(levels, mode="fit"), heights)[0])
         by = max(bottom / low, 1.0) * min(top / high, 1.0)
         low, high = max(low * by, bottom), min(high * by, top)
         if high < RATIO * low:
@@ -174,22 +174,22 @@ def _by_hand(wanted: Levels, known: Heights, low: float, high: float) -> Levels:
             high = low + least
     near = 1e-9 * (top - bottom)
     if abs(low - bottom) <= near and abs(high - top) <= near:
-        return replace(wanted, mode="all", low=0.0, high=0.0)
-    return replace(wanted, mode="hand", low=low, high=high)
+        return replace(levels, mode="all", low=0.0, high=0.0)
+    return replace(levels, mode="hand", low=low, high=high)
 
 
-def note(wanted: Levels, known: Heights) -> str:
+def note(levels: Levels, heights: Heights) -> str:
     """What is said beside an axis that does not show all processors; "" where it does."""
-    low, high = limits(wanted, known)
-    if high >= max(known.processors, known.most) and (wanted.log or low <= min(0.0, known.least)):
+    low, high = limits(levels, heights)
+    if high >= max(heights.processors, heights.most) and (levels.log or low <= min(0.0, heights.least)):
         return ""
-    beyond = f", peaks to {_number(known.most)}" if known.most > high and wanted.mode == "start" else ""
-    return f"{_number(low)}–{_number(high)} of {_number(known.processors)} {known.unit}{beyond}".rstrip()
+    beyond = f", peaks to {_number(heights.most)}" if heights.most > high and levels.mode == "start" else ""
+    return f"{_number(low)}–{_number(high)} of {_number(heights.processors)} {heights.unit}{beyond}".rstrip()
 
 
-def residual_reach(reach: float, wanted: Levels, known: Heights) -> float:
+def residual_reach(reach: float, levels: Levels, heights: Heights) -> float:
     """The largest deviation on the residual's axis: what it needs, but no more than is seen of levels."""
-    low, high = limits(wanted, known)
+    low, high = limits(levels, heights)
     return min(reach, high - low)
 
 
@@ -203,9 +203,9 @@ def share(values: V, low: float, high: float, log: bool) -> V:
     return share
 
 
-def at_share(where: float, low: float, high: float, log: bool) -> float:
+def at_share(share: float, low: float, high: float, log: bool) -> float:
     """The level at a share of the height; the inverse of `share`."""
-    return low * (high / low) ** where if log else low + where * (high - low)
+    return low * (high / low) ** share if log else low + share * (high - low)
 
 
 def round_up(value: float) -> float:

@@ -1,4 +1,4 @@
-"""An analysis that is limited to a range of time: what then becomes of breaks that are locked or set by hand.
+"""An analysis that is limited to a range of time: what happens to breakpoints locked or set by hand.
 
 Those inside of the range are used as they are. Those outside stay in the project and are not applied; they
 come back when the limit goes.
@@ -18,15 +18,14 @@ Span = tuple[float, float]
 def limited(project: Project, limit: Span | None, whole: Span) -> Project:
     """The project with its analysis limited to a range of time (seconds); None: to the `whole` run's.
 
-    An earlier limit is removed first, so that nothing is lost by going from one to another. Breaks by hand
-    come back as they were, with what was changed by hand inside of the limit; where another fit was asked for
-    inside, as they were before.
-    """
+    An earlier limit is removed first, so that nothing is lost by going from one to another. Breakpoints by
+    hand come back as they were, with what was changed by hand inside of the limit; where another fit was
+    asked for inside, as they were before."""
     phases = _whole(project, whole)
     if limit is None:
         return replace(project, phases=phases, limit=None, aside=None)
     start, end = limit
-    # A limit that ends at a break, as one made from a phase does, leaves that break outside.
+    # A limit that ends at a breakpoint, as one made from a phase does, leaves that one outside.
     near = 1e-9 * (end - start) if math.isfinite(end - start) else 0.0
 
     def inside(time_s: float) -> bool:
@@ -36,13 +35,13 @@ def limited(project: Project, limit: Span | None, whole: Span) -> Project:
     aside = SetAside(tuple(t for t in phases.locked if not inside(t)), phases.breaks, phases.degrees)
     phases = replace(phases, locked=locked)
     if phases.breaks is not None:
-        breaks = (start, *(t for t in phases.breaks[1:-1] if inside(t)), end)
-        phases = phases.by_hand(breaks, phases.by_ends)
+        breakpoints = (start, *(t for t in phases.breaks[1:-1] if inside(t)), end)
+        phases = phases.by_hand(breakpoints, phases.by_ends)
     return replace(project, phases=phases, limit=limit, aside=None if aside == SetAside() else aside)
 
 
 def waiting(project: Project) -> int:
-    """How many breaks, locked or by hand, a limit keeps from being applied."""
+    """How many breakpoints, locked or by hand, a limit keeps from being applied."""
     if project.limit is None or project.aside is None:
         return 0
     start, end = project.limit
@@ -57,12 +56,12 @@ def _whole(project: Project, whole: Span) -> PhaseSettings:
         return phases
     locked = tuple(sorted({*phases.locked, *aside.locked}))
     unlimited = replace(phases, locked=locked, n=max(phases.n, least_n(phases.model, locked)))
-    before = unlimited.free() if aside.breaks is None else replace(unlimited, breaks=aside.breaks)
+    settings = unlimited.free() if aside.breaks is None else replace(unlimited, breaks=aside.breaks)
     if aside.breaks is not None:
-        before = replace(before, degrees=aside.degrees)
+        settings = replace(settings, degrees=aside.degrees)
     if phases.breaks is None:
-        return before.by_hand(before.breaks, before.by_ends) if before.breaks is not None else before
+        return settings if settings.breaks is None else settings.by_hand(settings.breaks, settings.by_ends)
     start, end = project.limit
-    outside = [t for t in (before.breaks or ())[1:-1] if not start < t < end]
-    breaks = (whole[0], *sorted({*outside, *phases.breaks[1:-1]}), whole[1])
-    return unlimited.by_hand(breaks, [*before.by_ends, *phases.by_ends])
+    outside = [t for t in (settings.breaks or ())[1:-1] if not start < t < end]
+    breakpoints = (whole[0], *sorted({*outside, *phases.breaks[1:-1]}), whole[1])
+    return unlimited.by_hand(breakpoints, [*settings.by_ends, *phases.by_ends])

@@ -83,15 +83,14 @@ AS_FOUND = OpenOptions()
 class PhaseSettings:
     """The wanted fit.
 
-    `n` counts phases, for the model ``"budget"`` parameters. `locked` are times (s) that have to be breaks,
-    sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for; None lets the
-    algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model has phases of
-    several, so that a phase keeps its own while others are changed; None, or -1 for one: by the rule of
-    `desktop.core.phases.fit_breakpoints`. `suggested`: the breaks are those that were suggested, not set by
-    hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`: the
-    period or time constant of the models that have one, None: as searched. `also`: the model of a space
-    (`desktop.core.bases`) that the models that mix degrees may choose too.
-    """
+    `n` counts phases, for the model ``"budget"`` parameters. `locked` are times (s) that have to be
+    breakpoints, sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for;
+    None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
+    has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
+    rule of `desktop.core.phases.fit_breakpoints`. `suggested`: the breakpoints are those suggested, not set
+    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
+    the period or time constant of the models that have one, None: as searched. `also`: the model of a space
+    (`desktop.core.bases`) that the models that mix degrees may choose too."""
 
     model: str = DEFAULT_MODEL
     n: int = 1
@@ -109,17 +108,17 @@ class PhaseSettings:
         None where the model says all."""
         from desktop.core.spaces import Basis
 
-        return (self.also or None) if self.seconds is None else Basis.of(self.own, self.seconds)
+        return (self.also or None) if self.seconds is None else Basis.of(self.space_model, self.seconds)
 
     @property
-    def own(self) -> str:
+    def space_model(self) -> str:
         """The model of the space that phases may be of, else ""."""
         return self.model if self.model in OWN_BASIS else self.also
 
     @property
     def scale(self) -> bases.RateScale | None:
         """What `seconds` are, where phases have such."""
-        space = bases.space_of(self.own)
+        space = bases.space_of(self.space_model)
         return space and space.scale
 
     @property
@@ -128,38 +127,39 @@ class PhaseSettings:
         return bases.degree_of(self.also) if bases.space_of(self.also) else 2
 
     def free(self) -> PhaseSettings:
-        """The same without breaks set by hand; locked ones stay."""
+        """The same without breakpoints set by hand; locked ones stay."""
         return replace(self, breaks=None, degrees=None, suggested=False)
 
-    def taking(self, n: int, breaks: tuple[float, ...] | None) -> PhaseSettings:
-        """With a suggested number, and the breaks that go with it unless it means the best fit."""
-        return replace(self.free(), n=max(1, n), breaks=breaks, suggested=breaks is not None)
+    def taking(self, n: int, breakpoints: tuple[float, ...] | None) -> PhaseSettings:
+        """With a suggested number and its breakpoints; None: those of the best fit."""
+        return replace(self.free(), n=max(1, n), breaks=breakpoints, suggested=breakpoints is not None)
 
     @property
     def by_ends(self) -> list[tuple[float, float, int]]:
         """Start, end and degree of the phases set by hand."""
-        breaks = self.breaks or ()
-        return [(*ends, k) for ends, k in zip(pairwise(breaks), self.degrees or (), strict=False)]
+        breakpoints = self.breaks or ()
+        return [(*ends, k) for ends, k in zip(pairwise(breakpoints), self.degrees or (), strict=False)]
 
-    def by_hand(self, breaks: Sequence[float], known: Iterable[tuple[float, float, int]]) -> PhaseSettings:
-        """With these `breaks` set by hand. Phases that are among the `known` (start, end, degree) keep their
-        degree, the others get one by the rule; n counts phases but in the model ``"budget"``."""
-        held = {(start, end): degree for start, end, degree in known}
+    def by_hand(self, ends: Sequence[float], phases: Iterable[tuple[float, float, int]]) -> PhaseSettings:
+        """With breakpoints set by hand; `ends` (n+1,) of all phases. Those among `phases` (start, end,
+        degree) keep their degree, others get one by the rule; n counts phases but in the model
+        ``"budget"``."""
+        degree_of = {(start, end): degree for start, end, degree in phases}
         degrees = None
         if self.model in MIXING:
-            degrees = tuple(held.get(ends, -1) for ends in pairwise(breaks))
-        n = self.n if self.model == "budget" else len(breaks) - 1
-        return replace(self, n=n, breaks=tuple(breaks), degrees=degrees, suggested=False)
+            degrees = tuple(degree_of.get(phase, -1) for phase in pairwise(ends))
+        n = self.n if self.model == "budget" else len(ends) - 1
+        return replace(self, n=n, breaks=tuple(ends), degrees=degrees, suggested=False)
 
     def fit(
         self,
         curve: StepCurve,
-        known: Landmarks | None = None,
+        landmarks: Landmarks | None = None,
         *,
         like: PhaseFit | None = None,
         stop: Bytes | None = None,
     ) -> PhaseFit:
-        """The phases asked for; of equally good breakpoints those at structure events that are `known`, where
+        """The phases asked for; of equally good breakpoints those at structure events (`landmarks`), where
         these count. `like` and `stop` as of `desktop.core.phases`."""
         from desktop.core.phases import AS_SUGGESTED, fit, fit_breakpoints
         from desktop.core.selection import at_events
@@ -170,7 +170,7 @@ class PhaseSettings:
             )
             return replace(fitted, note=AS_SUGGESTED) if self.suggested else fitted
         fitted = fit(curve, self.n, self.model, locked=self.locked, stop=stop, basis=self.basis)
-        return at_events(curve, fitted, None if self.pure else known, self.locked)
+        return at_events(curve, fitted, None if self.pure else landmarks, self.locked)
 
     def problem(self) -> str:
         if self.model not in MODELS:
@@ -256,18 +256,18 @@ class Annotation:
             return f"colour is {self.colour}, allowed are 0 to {COLOURS - 1}"
         return "it ends before it begins" if self.end_s is not None and self.end_s < self.start_s else ""
 
-    def where(self, locations: Sequence[str]) -> str:
+    def location_name(self, locations: Sequence[str]) -> str:
         """The name of its location; "" if it is on all."""
         if self.location is None:
             return ""
         # The trace may be another one by now.
-        known = 0 <= self.location < len(locations)
-        return locations[self.location] if known else f"location number {self.location}"
+        exists = 0 <= self.location < len(locations)
+        return locations[self.location] if exists else f"location number {self.location}"
 
     def text_at(self, locations: Sequence[str]) -> str:
         """Its text, after the name of its location if it is on one."""
-        where = self.where(locations)
-        return f"{where}: {self.text}" if where else self.text
+        name = self.location_name(locations)
+        return f"{name}: {self.text}" if name else self.text
 
 
 #: What a report can be, how it is drawn, on what ground slides are.
@@ -299,7 +299,7 @@ class ReportChoices:
 
 @dataclass(frozen=True)
 class SetAside:
-    """What a limit of the analysis keeps from being applied, see `desktop.workbench.limiting`: breaks
+    """What a limit of the analysis keeps from being applied, see `desktop.workbench.limiting`: breakpoints
     `locked` outside of it, and all `breaks` by hand as they were before it, with their `degrees`."""
 
     locked: tuple[float, ...] = ()
@@ -376,8 +376,8 @@ class Project:
         return [(note.at_s, note.text) for note in self.spoken]
 
     @property
-    def made(self) -> Project:
-        """What counts as a change: all but what is looked at."""
+    def without_view(self) -> Project:
+        """The project without its view, which does not count as a change."""
         return replace(self, view=View())
 
 
@@ -578,12 +578,12 @@ class Workspace:
 
 def run_keys(runs: tuple[KeptRun, ...]) -> tuple[str, ...]:
     """What each run is known by, wherever its trace is: its content, and which one of those with the same."""
-    known: dict[str, int] = {}
+    counts: dict[str, int] = {}
     keys = []
     for run in runs:
         content = run.trace.sha256[:16] or run.trace.name
-        known[content] = known.get(content, 0) + 1
-        keys.append(content if known[content] == 1 else f"{content}#{known[content]}")
+        counts[content] = counts.get(content, 0) + 1
+        keys.append(content if counts[content] == 1 else f"{content}#{counts[content]}")
     return tuple(keys)
 
 

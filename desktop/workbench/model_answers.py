@@ -21,7 +21,7 @@ from desktop.core.factor_answers import (
 )
 from desktop.core.factor_intervals import FARTHEST, PInterval, interval, widths
 from desktop.core.units import capital, digits
-from desktop.workbench.model_results import range_note, shown_as, time_unit
+from desktop.workbench.model_results import convert, range_note, time_unit
 
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
@@ -58,14 +58,14 @@ def headline(fit: ModelFit) -> tuple[str, ...]:
     """What a table says, in one to three sentences with 95 % intervals: how much faster which system is,
     which code takes longest, and which stops scaling first on the fastest system."""
     data = fit.data
-    known = np.isfinite(fit.delta).all(0) & (fit.points > 0)
-    if not known.any():
+    measured = np.isfinite(fit.delta).all(0) & (fit.points > 0)
+    if not measured.any():
         return ("The measurements say nothing of any code on any system.",)
     sentences, first = [], []
     for axis, names in enumerate((data.systems, data.codes)):
-        order = _ordered(fit, known, axis)
+        order = _ordered(fit, measured, axis)
         first.append(order[0])
-        against = (_against(fit, known, axis, order[0], k) for k in order[:0:-1])
+        against = (_against(fit, measured, axis, order[0], k) for k in order[:0:-1])
         if text := next(filter(None, against), ""):
             sentences.append(f"{names[order[0]]} {text}.")
     slow, stopping, _, _ = _stopping(fit, first[0])
@@ -76,18 +76,18 @@ def headline(fit: ModelFit) -> tuple[str, ...]:
             f"On {on}, {stops} stops scaling first: {when} {slow} is more than half of its time."
         )
     if not sentences:
-        code = int(np.flatnonzero(known[:, first[0]])[0])
-        told_of = _falling_answer(fit, code, first[0])
-        sentences.append(f"{data.codes[code]} on {on}, its time: {told_of[:1].lower()}{told_of[1:]}")
+        code = int(np.flatnonzero(measured[:, first[0]])[0])
+        falling = _falling_answer(fit, code, first[0])
+        sentences.append(f"{data.codes[code]} on {on}, its time: {falling[:1].lower()}{falling[1:]}")
     return tuple(sentences)
 
 
 def _pair(
-    fit: ModelFit, known: Flags, axis: int, a: int, b: int
+    fit: ModelFit, measured: Flags, axis: int, a: int, b: int
 ) -> tuple[list[list[tuple[int, int]]], float, float]:
     """Measured cells (code, system) of a and of b (systems: axis 0, codes: 1) with the same partners, and
     from which to which p all of them were run; none where there is no such p."""
-    grid = known if axis else known.T
+    grid = measured if axis else measured.T
     both = np.flatnonzero(grid[a] & grid[b]).tolist()
     cells = [[(k, at) if axis else (at, k) for at in both] for k in (a, b)]
     low, high = (widths(fit).reach[:, [c for c, _ in one], [s for _, s in one]] for one in cells)
@@ -95,26 +95,26 @@ def _pair(
     return (cells, least, most) if both and least <= most else ([], 0.0, 0.0)
 
 
-def _ordered(fit: ModelFit, known: Flags, axis: int) -> list[int]:
+def _ordered(fit: ModelFit, measured: Flags, axis: int) -> list[int]:
     """The fastest system (axis 0) or the slowest code (axis 1) first, by comparisons of any two where both
     were run."""
     p = np.geomspace(fit.data.p.min(), fit.data.p.max(), _COMPARED)
-    times = np.full((*known.shape, p.size), np.nan)
+    times = np.full((*measured.shape, p.size), np.nan)
     low, high = widths(fit).reach
     with np.errstate(all="ignore"):
-        for c, s in np.argwhere(known).tolist():
+        for c, s in np.argwhere(measured).tolist():
             inside = (low[c, s] <= p) & (p <= high[c, s])
             times[c, s, inside] = np.log(fit.seconds(c, s, p[inside]))
-    grid = (times if axis else -times.transpose(1, 0, 2)).reshape(known.shape[0 if axis else 1], -1)
-    won = np.array([np.sign(np.nansum(own - grid, axis=1)).sum() for own in grid])
-    names = np.flatnonzero(known.any(1 if axis else 0))
-    found: list[int] = names[np.argsort(-won[names], kind="stable")].tolist()
-    return found
+    grid = (times if axis else -times.transpose(1, 0, 2)).reshape(measured.shape[0 if axis else 1], -1)
+    won = np.array([np.sign(np.nansum(row - grid, axis=1)).sum() for row in grid])
+    names = np.flatnonzero(measured.any(1 if axis else 0))
+    order: list[int] = names[np.argsort(-won[names], kind="stable")].tolist()
+    return order
 
 
-def _against(fit: ModelFit, known: Flags, axis: int, best: int, other: int) -> str:
+def _against(fit: ModelFit, measured: Flags, axis: int, best: int, other: int) -> str:
     """``1.8 times as fast as T3D on 4 to 64 processors (95 %: 1.6 to 2.0)``; "" where nothing is known."""
-    cells, *ends = _pair(fit, known, axis, best, other)
+    cells, *ends = _pair(fit, measured, axis, best, other)
     if not cells:
         return ""
     first, last = (ratio_of_times(fit, cells[axis == 0], cells[axis], p) for p in ends)
@@ -137,7 +137,7 @@ def _against(fit: ModelFit, known: Flags, axis: int, best: int, other: int) -> s
 
 def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
     at = np.array([float(p)])
-    value, low, high = (float(shown_as(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
+    value, low, high = (float(convert(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
     unit = time_unit(fit)
     if value <= 0:
         text = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
@@ -161,19 +161,19 @@ def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
     never: list[str] = []
     unknown: list[str] = []
     least = np.array([float(data.p.min())])
-    what = "as fast as" if fit.in_seconds else "as efficient as"
+    equal = "as fast as" if fit.in_seconds else "as efficient as"
     for other in range(len(data.systems)):
         if other == s or not np.isfinite(fit.delta[:, c, other]).all():
             continue
-        here, there = (float(fit.seconds(c, which, least)[0]) for which in (s, other))
-        ahead, behind = (other, s) if there < here else (s, other)
+        time, other_time = (float(fit.seconds(c, which, least)[0]) for which in (s, other))
+        ahead, behind = (other, s) if other_time < time else (s, other)
         places = crossover_places(fit, c, s, other)
         texts = [text for text in map(_place_words, places) if text]
         if texts:
             marks = [f"{data.systems[ahead]} is ahead before"]
             marks += ["beyond all measured p"] if places[0].p > data.p.max() else []
             overtaking.append(
-                f"{data.systems[other]} is {what} {data.systems[s]} at {' and '.join(texts[:3])} "
+                f"{data.systems[other]} is {equal} {data.systems[s]} at {' and '.join(texts[:3])} "
                 f"({'; '.join(marks)})"
             )
         elif places:
@@ -226,7 +226,7 @@ def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
     if best <= fit.data.p.min():
         return "It never falls: the least p is fastest."
     at = np.array([best])
-    value = float(shown_as(fit, c, s, at, fit.predict(c, s, at)[0], "time")[0])
+    value = float(convert(fit, c, s, at, fit.predict(c, s, at)[0], "time")[0])
     high = _whole(place.high) if np.isfinite(place.high) else "more than can be said"
     wide = place.high - place.low >= 0.05 * best
     between = f" (95 %: between {_whole(place.low)} and {high})" if wide else ""

@@ -67,8 +67,8 @@ class ResultSheet:
 
     def lines(self, *names: str) -> list[str]:
         """As text, all of its columns or those of these names."""
-        chosen = [one for one in self.columns if not names or one.source in names]
-        return [] if self.frame is None else aligned(self.frame, chosen)
+        columns = [one for one in self.columns if not names or one.source in names]
+        return [] if self.frame is None else aligned(self.frame, columns)
 
 
 EMPTY = ResultSheet()
@@ -157,8 +157,8 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
     rows = parameters(fit)
     value = np.array([p.value for p in rows])
     se = np.array([p.se for p in rows])
-    width, known = parameter_width(fit)
-    df = np.full(len(rows), known)
+    width, joint_df = parameter_width(fit)
+    df = np.full(len(rows), joint_df)
     if fit.kind == "individual":
         points = fit.points[fit.points > 0]  # in the order of `parameters`
         df = np.tile(points - len(fit.functions), len(fit.functions)).astype(float)
@@ -220,14 +220,14 @@ def ranking_sheet(ranking: Ranking) -> ResultSheet:
         (Column("Largest error", "", "%", 3, name="max_error"),
          numbers([100 * f.max_relative_error for f in fits])),
         (Column("Undetermined", "Parameters not different from zero", name="undetermined", whole=True),
-         numbers([sum(p.undetermined for p in own) for own in listed])),
+         numbers([sum(p.undetermined for p in group) for group in listed])),
         (Column("Negative", name="negative", whole=True),
-         numbers([sum(p.value < 0 for p in own) for own in listed])),
+         numbers([sum(p.value < 0 for p in group) for group in listed])),
         (Column("Points", name="points", whole=True), numbers([f.n for f in fits])),
         (Column("Status", name="status"), [f.status for f in fits] + [""] * best),
     )  # fmt: skip
     keys = np.array([*range(len(fits)), *([-1] if best else [])], np.int64)
-    alarming = [k for k, own in enumerate(listed) if any(p.value < 0 for p in own)]
+    alarming = [k for k, group in enumerate(listed) if any(p.value < 0 for p in group)]
     return _sheet(columns, alarming, keys)
 
 
@@ -239,21 +239,21 @@ def dropped_pairs(ranking: Ranking) -> str:
 def correlation_sheet(fit: ModelFit, code: int, system: int) -> ResultSheet:
     """Of the free parameters; of those of one cell where there are too many to be read. Beyond ±0.95 they
     are alarming: what one gains the other loses."""
-    chosen = list(range(len(fit.parameters)))
-    few = len(chosen) <= _CORRELATED
+    free = list(range(len(fit.parameters)))
+    few = len(free) <= _CORRELATED
     if not few:
         at = {"work": code, "speed": system, "delta": code * len(fit.data.systems) + system}
-        chosen = [k for k in chosen if at[fit.parameters[k][0]] == fit.parameters[k][2]]
+        free = [k for k in free if at[fit.parameters[k][0]] == fit.parameters[k][2]]
     if few or fit.kind == "joint":
-        sub = fit.covariance[np.ix_(chosen, chosen)]
+        sub = fit.covariance[np.ix_(free, free)]
     else:
         # Of many cells by themselves the whole is large, and zero between cells.
-        sub = fit.cell_covariance(code, system)[: len(chosen), : len(chosen)]
-    names = [_parameter_name(fit, k) for k in chosen]
+        sub = fit.cell_covariance(code, system)[: len(free), : len(free)]
+    names = [_parameter_name(fit, k) for k in free]
     sd = np.sqrt(np.diag(sub))
     with np.errstate(invalid="ignore", divide="ignore"):
         matrix = sub / np.outer(sd, sd)
-    strong = np.abs(matrix - np.eye(len(chosen))) > 0.95
+    strong = np.abs(matrix - np.eye(len(free))) > 0.95
     columns = [(Column("Parameter", name="parameter"), names)]
     columns += [(Column(name, significant=3), matrix[:, k]) for k, name in enumerate(names)]
     return _sheet(columns, np.flatnonzero(strong.any(1)).tolist())
@@ -278,14 +278,14 @@ def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
     notes = []
     for c in range(shape[0]):
         for s in range(shape[1]):
-            here = interval(fit, c, s, np.array([p]))
+            band = interval(fit, c, s, np.array([p]))
             value[c, s], low[c, s], high[c, s] = (
-                float(shown_as(fit, c, s, np.array([p]), part, "time")[0]) for part in here
+                float(convert(fit, c, s, np.array([p]), part, "time")[0]) for part in band
             )
             mine = (data.code == c) & (data.system == s)
-            own = mine & (data.p == p)
-            if own.any():
-                seen[c, s] = np.median(shown_as(fit, c, s, data.p[own], fit.response.y[own], "time"))
+            at_p = mine & (data.p == p)
+            if at_p.any():
+                seen[c, s] = np.median(convert(fit, c, s, data.p[at_p], fit.response.y[at_p], "time"))
             notes.append(range_note(fit, c, s, p))
     pairs = [(c, s) for c in range(shape[0]) for s in range(shape[1])]
     unit = time_unit(fit)
@@ -380,9 +380,9 @@ def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: 
     grid = np.unique(np.concatenate([np.geomspace(least, max(most, least + 1), _DRAWN), p]))
     base = _base(fit, code, system)
     value, low, high = (
-        shown_as(fit, code, system, grid, part, quantity, base) for part in interval(fit, code, system, grid)
+        convert(fit, code, system, grid, part, quantity, base) for part in interval(fit, code, system, grid)
     )
-    seen = shown_as(fit, code, system, p, fit.response.y[index], quantity, base)
+    seen = convert(fit, code, system, p, fit.response.y[index], quantity, base)
     measured = (float(p.min()), float(p.max())) if p.size else None
     return CellScaling(p, seen, index, grid, value, np.fmin(low, high), np.fmax(low, high), measured)
 
@@ -401,7 +401,7 @@ def left_out(
     p, time = np.array([row.p for row in rows]), np.array([row.time for row in rows])
     if not (fit.data.transformed or fit.response.kind == "t"):
         time = time * p * fit.response.factor[code, system]
-    value = shown_as(fit, code, system, p, time, quantity, _base(fit, code, system))
+    value = convert(fit, code, system, p, time, quantity, _base(fit, code, system))
     return p, value, np.array([row.line for row in rows], np.int64)
 
 
@@ -412,13 +412,13 @@ def _base(fit: ModelFit, code: int, system: int) -> tuple[float, float]:
     if mine.size:
         least = float(data.p[mine].min())
         at = mine[data.p[mine] == least]
-        return least, float(np.median(shown_as(fit, code, system, data.p[at], fit.response.y[at], "time")))
+        return least, float(np.median(convert(fit, code, system, data.p[at], fit.response.y[at], "time")))
     first = np.array([data.p.min()])
     value = fit.predict(code, system, first)[0]
-    return float(first[0]), float(shown_as(fit, code, system, first, value, "time")[0])
+    return float(first[0]), float(convert(fit, code, system, first, value, "time")[0])
 
 
-def shown_as(
+def convert(
     fit: ModelFit,
     code: int,
     system: int,
@@ -444,8 +444,8 @@ def quantity_title(fit: ModelFit, quantity: Quantity) -> str:
     if quantity == "time":
         return f"Time ({time_unit(fit)})"
     if quantity == "t'":
-        known = fit.data.transformed or fit.data.work is not None
-        return "t' = t p r_peak / W" if known else "t' (median of each code is 1)"
+        has_work = fit.data.transformed or fit.data.work is not None
+        return "t' = t p r_peak / W" if has_work else "t' (median of each code is 1)"
     if quantity == "speed-up":
         return "Speed-up (p at the least p)"
     return "Efficiency (1 at the least p)"
@@ -486,8 +486,8 @@ def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Flo
     if measure == "points":
         return np.where(count > 0, count, np.nan)
     e, y, fitted = fit.residual[fit.used], fit.response.y[fit.used], fit.fitted[fit.used]
-    what = e * e / fit.sse if measure == "share" else np.abs(fitted - y) / y
-    total = np.bincount(cell, 100.0 * what, size).reshape(shape)
+    error = e * e / fit.sse if measure == "share" else np.abs(fitted - y) / y
+    total = np.bincount(cell, 100.0 * error, size).reshape(shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(count > 0, total / (1 if measure == "share" else count), np.nan)
 

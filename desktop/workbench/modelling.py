@@ -61,13 +61,13 @@ class ModelView:
 
 
 @dataclass(frozen=True)
-class Unassigned:
-    """A table whose headings do not say what its columns mean. `found`: role -> heading as far as they do;
+class UnassignedColumns:
+    """A table whose headings do not say what its columns mean. `roles`: role -> heading as far as they do;
     `missing`: roles that are still to be named."""
 
     source: Path | str
     headings: tuple[str, ...]
-    found: dict[str, str]
+    roles: dict[str, str]
     missing: tuple[str, ...]
 
 
@@ -94,7 +94,7 @@ class ModelSnapshot:
     forms: NormalForms | None = None
     sheet: ResultSheet | None = None
     source: Path | str | None = None
-    unassigned: Unassigned | None = None
+    unassigned: UnassignedColumns | None = None
     task: Task | None = None
     problem: str = ""
 
@@ -140,7 +140,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         """
         name = source.name if isinstance(source, Path) else "pasted text"
 
-        def work(_: Job) -> tuple[Table, KeptTable] | Unassigned:
+        def work(_: Job) -> tuple[Table, KeptTable] | UnassignedColumns:
             if columns is None:
                 unassigned = _unassigned(source)
                 if unassigned is not None and unassigned.missing:
@@ -148,11 +148,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             table = read_table(source, columns=columns, units=units)
             return table, _origin(source, columns, units)
 
-        def done(opened: tuple[Table, KeptTable] | Unassigned) -> str | None:
-            if isinstance(opened, Unassigned):
-                self._show(unassigned=opened, task=None)
+        def done(result: tuple[Table, KeptTable] | UnassignedColumns) -> str | None:
+            if isinstance(result, UnassignedColumns):
+                self._show(unassigned=result, task=None)
                 return None
-            self._begin(*opened, source)
+            self._begin(*result, source)
             return ""
 
         self._open(name, work, done)
@@ -160,7 +160,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def _open(self, name: str, work: Callable[[Job], T], done: Callable[[T], str | None]) -> None:
         """Read a table; `done` says what is wrong with it once it is open, None where it is not."""
 
-        def opened(table: T) -> None:
+        def finish(table: T) -> None:
             later, self._later = self._later, None
             problem = done(table)
             if problem is not None:
@@ -171,9 +171,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._later = []
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
-        self._fitting.submit(f"Opening {name}", work, opened, self._failed)
+        self._fitting.submit(f"Opening {name}", work, finish, self._failed)
 
-    def open_kept(self, record: KeptTable) -> None:
+    def open_record(self, record: KeptTable) -> None:
         """A table of a project: read again, changed as it was, and modelled as it was.
 
         A table that is not as it was then is told of in `ModelSnapshot.problem`.
@@ -199,9 +199,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._open(record.name, work, done)
 
-    def kept(self) -> KeptTable | None:
+    def record(self) -> KeptTable | None:
         """What a project keeps of this; None where no table is open."""
-        project = self.asked
+        project = self.project
         if project.table is None or self._read is None:
             return None
         edits = TableEdits.between(self._read, project.table)
@@ -221,7 +221,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         table = changed or read
         largest = max((row.p for row in table.rows if not row.reason), default=1.0)
         self._restart(ModelProject(table, settings or self._settings_for(table)))
-        self._tell(ModelSnapshot(project=self.asked, view=ModelView(p=largest), source=source))
+        self._tell(ModelSnapshot(project=self.project, view=ModelView(p=largest), source=source))
         self._fit()
 
     def assign(self) -> None:
@@ -260,7 +260,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             return
         if not rows or not self._takes_times():
             return
-        if self.asked.table is None:
+        if self.project.table is None:
             self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
         else:
             self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
@@ -269,7 +269,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def _takes_times(self) -> bool:
         """Whether times can be added; False with a problem if the table holds none."""
-        table = self.asked.table
+        table = self.project.table
         if table is not None and table.transformed:
             self._show(problem="the table holds t' and traces give times: open a table of times for them")
             return False
@@ -278,7 +278,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     @property
     def added(self) -> tuple[Row, ...]:
         """The rows that were added to the table since it was read from its file."""
-        table = self.asked.table
+        table = self.project.table
         return () if table is None or self._read is None else table.rows[len(self._read.rows) :]
 
     def _settings_for(self, table: Table) -> ModelSettings:
@@ -312,11 +312,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def set_functions(self, functions: Sequence[str]) -> None:
         """None: the best by AICc. Refused with a sentence if one is no function of p."""
         try:
-            chosen = tuple(dict.fromkeys(characteristic(text).text for text in functions))
+            names = tuple(dict.fromkeys(characteristic(text).text for text in functions))
         except ValueError as error:
             self._show(problem=str(error))
             return
-        self._set(f"fit {' + '.join(chosen)}" if chosen else "fit the best functions", functions=chosen)
+        self._set(f"fit {' + '.join(names)}" if names else "fit the best functions", functions=names)
 
     def check_function(self, text: str) -> str:
         """Why a text is no function of p, in a sentence; "" if it is one."""
@@ -351,10 +351,10 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def pick(self, lines: Sequence[int]) -> None:
         """Select rows; the cell of a single one is looked at."""
-        table = self.asked.table
+        table = self.project.table
         row = next((r for r in table.rows if r.line == lines[0]), None) if table and len(lines) == 1 else None
-        where = {} if row is None else {"code": row.code, "system": row.system}
-        self.look(lines=frozenset(lines), **where)
+        cell = {} if row is None else {"code": row.code, "system": row.system}
+        self.look(lines=frozenset(lines), **cell)
 
     # ---- more work
 
@@ -427,29 +427,29 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     @property
     def _settings(self) -> ModelSettings:
-        return self.asked.settings
+        return self.project.settings
 
     def _set(self, label: str, **changes: object) -> None:
         settings = changed(self._settings, changes)
         if settings != self._settings:
-            self._edit(label, replace(self.asked, settings=settings))
+            self._edit(label, replace(self.project, settings=settings))
 
     def _edit_table(self, label: str, edit: Callable[[Table], Table]) -> None:
-        table = self.asked.table
+        table = self.project.table
         if table is not None:
-            self._edit(label, replace(self.asked, table=edit(table)))
+            self._edit(label, replace(self.project, table=edit(table)))
 
     def turn(self, project: ModelProject) -> None:
-        before = self.snapshot.project
+        previous = self.snapshot.project
         changes: dict[str, object] = {"project": project, "ranking": None, "checks": (), "problem": ""}
-        if project.table is not before.table or project.settings.repeats != before.settings.repeats:
+        if project.table is not previous.table or project.settings.repeats != previous.settings.repeats:
             changes["forms"] = None
-        if project.table is not before.table:
-            changes["previous"] = self.snapshot.fit if _same_but_rows(project.table, before.table) else None
+        if project.table is not previous.table:
+            changes["previous"] = self.snapshot.fit if _same_but_rows(project.table, previous.table) else None
         same = replace(
-            project.settings, functions=before.settings.functions, reference=before.settings.reference
+            project.settings, functions=previous.settings.functions, reference=previous.settings.reference
         )
-        if same == before.settings and project.table is before.table:
+        if same == previous.settings and project.table is previous.table:
             # Which pair is best does not depend on the pair that is chosen.
             changes["ranking"] = self.snapshot.ranking
         if self._of_fit and self._more.busy:
@@ -459,7 +459,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._fit()
 
     def _fit(self) -> None:
-        project = self.asked
+        project = self.project
         if project.table is None:
             return
 
@@ -470,11 +470,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             self._show(**_NOTHING)
             self._failed(error)
 
-        self._fitting.submit("Fitting", lambda job: _fitted(project, job), done, failed)
+        self._fitting.submit("Fitting", lambda job: _fit_project(project, job), done, failed)
 
     def _ask(self, title: str, name: str, work: Callable[[Job], object]) -> None:
-        """Find something out about the fit, to be shown by that name."""
-        self._beside(title, work, lambda found: self._show(**{name: found}, task=None))
+        """Compute something about the fit, for the field `name` of the snapshot."""
+        self._beside(title, work, lambda result: self._show(**{name: result}, task=None))
         self._of_fit = True
 
     def _beside(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
@@ -503,23 +503,23 @@ def _origin(source: Path | str, columns: dict[str, str] | None, units: dict[str,
     """What it takes to read a source again."""
     from desktop.data.project_file import digest_of
 
-    known = KeptTable(columns=columns or {}, units=units or {})
+    origin = KeptTable(columns=columns or {}, units=units or {})
     if isinstance(source, str):
-        return replace(known, text=source)
-    return replace(known, path=source.absolute(), sha256=digest_of(source))
+        return replace(origin, text=source)
+    return replace(origin, path=source.absolute(), sha256=digest_of(source))
 
 
-def _unassigned(source: Path | str) -> Unassigned | None:
+def _unassigned(source: Path | str) -> UnassignedColumns | None:
     """What the headings say and what they do not; None where there are none."""
     header = headings(source)
     if not header:
         return None
     roles = {role: header[at] for role, at in recognise(header).items()}
-    return Unassigned(source, header, roles, missing_roles(header))
+    return UnassignedColumns(source, header, roles, missing_roles(header))
 
 
-def _fitted(project: ModelProject, job: Progress) -> dict[str, object]:
-    """All that a project leads to."""
+def _fit_project(project: ModelProject, job: Progress) -> dict[str, object]:
+    """Fields of the snapshot that follow from a project."""
     from desktop.workbench.model_results import measured_sheet
 
     assert project.table is not None
@@ -541,8 +541,8 @@ def model_of(record: KeptTable, progress: Progress) -> ModelSnapshot:
     DesktopError, OSError : the table cannot be read.
     """
     project = ModelProject(_read_again(record)[1], record.settings or ModelSettings())
-    shown = ModelSnapshot(project=project, source=record.path or record.text or None)
-    return changed(shown, _fitted(project, progress))
+    snapshot = ModelSnapshot(project=project, source=record.path or record.text or None)
+    return changed(snapshot, _fit_project(project, progress))
 
 
 def _read_again(record: KeptTable) -> tuple[Table, Table]:

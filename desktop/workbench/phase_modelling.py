@@ -39,24 +39,24 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         super().__init__(PhaseModelSnapshot(), deliver, {"phases": executor} if executor else None)
         self._projects = projects
         self._lane_of_phases = self._lane("phases")
-        self._asked: tuple[object, ...] = ()
+        self._last_request: tuple[object, ...] = ()
 
-    def ask(self, shown: ContrastSnapshot) -> None:
+    def ask(self, contrast: ContrastSnapshot) -> None:
         """Model the phases of what is compared; nothing where that is as before."""
-        alignment = shown.alignment
-        asked = (alignment, shown.keys)
-        if alignment is None or shown.refining or asked == self._asked:
+        alignment = contrast.alignment
+        request = (alignment, contrast.keys)
+        if alignment is None or contrast.refining or request == self._last_request:
             return
-        self._asked = asked
+        self._last_request = request
         workspace, path = self._projects.workspace, self._projects.path
         runs = dict(zip(run_keys(workspace.runs), workspace.runs, strict=True))
-        chosen = [runs[key] for key in shown.keys]
+        compared = [runs[key] for key in contrast.keys]
 
         def work(job: Job) -> tuple[PhaseModel | SystemsModel, str]:
             from desktop.core.phase_systems import model_runs
             from desktop.data.phase_scaling import gather
 
-            gathered = gather(traced(chosen, alignment, path), job)
+            gathered = gather(traced(compared, alignment, path), job)
             job.step(0, 0, "modelling")
             return model_runs(gathered.runs), gathered.matched
 
@@ -74,7 +74,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
     def cancel(self) -> None:
         """Give up what is being computed."""
         self._lane_of_phases.cancel()
-        self._asked = ()
+        self._last_request = ()
         self._show(task=None, problem="the model was stopped, show it again to go on")
 
 
@@ -91,8 +91,8 @@ def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | Non
     traces = []
     for k, run in enumerate(runs):
         place = compared_trace(run.trace, project)
-        breaks = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
+        ends = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
         system = "" if alignment is None else alignment.runs[k].system
         options = asdict(run.trace.options)
-        traces.append(Traced(place, options, run.project.rules, run.project.limit, breaks, system))
+        traces.append(Traced(place, options, run.project.rules, run.project.limit, ends, system))
     return traces

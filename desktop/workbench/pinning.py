@@ -39,9 +39,9 @@ class Pinned:
         """The region that is called as the routine, or whose name holds it; "" if there is none."""
         if not routine:
             return ""
-        wanted = routine.casefold()
-        same = [name for name in self.names if name.casefold() == wanted]
-        near = [name for name in self.names if wanted in name.casefold()]
+        key = routine.casefold()
+        same = [name for name in self.names if name.casefold() == key]
+        near = [name for name in self.names if key in name.casefold()]
         return (same or near or [""])[0]
 
     def largest(self, most: int) -> tuple[str, ...]:
@@ -146,9 +146,9 @@ def pin(path: Path, job: Progress, stop: Bytes | None = None) -> Pinned:
             raise ValueError(f"{path.name} holds no regions, so no effect can be pinned to one")
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
-        known = structure(store, use, Share(job, 0.8, 0.85)).known(curve)
-        swept, suggestion = search(curve, _MODEL, stop=stop, known=known)
-        breaks = suggestion.fit(curve, swept).breaks.tolist()
-        ranges = list(pairwise(breaks))
+        landmarks = structure(store, use, Share(job, 0.8, 0.85)).known(curve)
+        sweep, suggestion = search(curve, _MODEL, stop=stop, known=landmarks)
+        breakpoints = suggestion.fit(curve, sweep).breaks.tolist()
+        ranges = list(pairwise(breakpoints))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.85, 1.0))
         return in_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)

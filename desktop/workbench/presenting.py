@@ -17,13 +17,13 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
 
 def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[Mark, ...]:
     """Annotations, but for those that are hidden. `locations`: what those of the trace are called."""
-    shown = [note for note in annotations if not note.hidden]
-    if not shown:
+    visible = [note for note in annotations if not note.hidden]
+    if not visible:
         return ()
     from desktop.data.material import Mark
 
     return tuple(
-        Mark(note.start_s, note.text, note.end_s, note.colour, note.where(locations)) for note in shown
+        Mark(one.start_s, one.text, one.end_s, one.colour, one.location_name(locations)) for one in visible
     )
 
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SideSnapshot:
-    """`names`: of the project's experiments, or tables; `chosen`: the place of one of them, -1 if there is
-    none; `shown`: what its bench shows, None while no panel is on top."""
+    """`names`: of the project's experiments, or tables; `index`: of the chosen one, -1 if there is none;
+    `content`: what its bench shows, None while no panel is on top."""
 
     names: tuple[str, ...] = ()
-    chosen: int = -1
-    shown: ExperimentSnapshot | ModelSnapshot | None = None
+    index: int = -1
+    content: ExperimentSnapshot | ModelSnapshot | None = None
 
 
 T = TypeVar("T", bound=SideSnapshot)
@@ -104,7 +104,7 @@ class Side(Bench[T], Generic[T, B]):
         """Read the chosen one anew, which could not be read."""
         place = self._place
         if self._bench is not None and place >= 0:
-            self._bench.open_kept(getattr(self._projects.workspace, self.KIND)[place])
+            self._bench.open_record(getattr(self._projects.workspace, self.KIND)[place])
 
     # ---- inside
 
@@ -112,7 +112,7 @@ class Side(Bench[T], Generic[T, B]):
     def _place(self) -> int:
         return self._numbers.index(self._number) if self._number in self._numbers else -1
 
-    def _chosen_bench(self) -> B | None:
+    def _selected_bench(self) -> B | None:
         """The bench of the chosen one, opened if need be."""
         bench = self._projects.bench(self.KIND, self._place) if self._place >= 0 else None
         return cast("B | None", bench)  # as `KIND` says
@@ -124,21 +124,21 @@ class Side(Bench[T], Generic[T, B]):
 
     def _take(self) -> None:
         """Listen to the bench of the chosen one, if somebody looks."""
-        bench = self._chosen_bench() if self._watched else None
+        bench = self._selected_bench() if self._watched else None
         if bench is not self._bench:
             self._leave()
             self._bench = bench
             if bench is not None:
                 bench.subscribe(self._changed)
         names = tuple(one.name for one in getattr(self._projects.workspace, self.KIND))
-        shown = None if bench is None else bench.snapshot
+        content = None if bench is None else bench.snapshot
         now = self.snapshot
-        if (names, self._place) != (now.names, now.chosen) or shown is not now.shown:
-            self._show(names=names, chosen=self._place, shown=shown)
+        if (names, self._place) != (now.names, now.index) or content is not now.content:
+            self._show(names=names, index=self._place, content=content)
             self._arrived()
 
     def _changed(self, _: object, new: object) -> None:
-        self._show(shown=new)
+        self._show(content=new)
         self._arrived()
 
     def _arrived(self) -> None:
@@ -156,7 +156,7 @@ class EffectsSnapshot(SideSnapshot):
     """`pinned`: the regions in the phases of the shown trace, None where that has none or before its
     statistics are there; `places`: where the factors of the selected effect are in it."""
 
-    shown: ExperimentSnapshot | None = None
+    content: ExperimentSnapshot | None = None
     pinned: Pinned | None = None
     places: tuple[PinnedFactor, ...] = ()
 
@@ -183,11 +183,11 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def _arrived(self) -> None:
         self._pin()
         now = self.snapshot
-        if now.shown is None:
+        if now.content is None:
             return
         places: tuple[PinnedFactor, ...] = ()
-        if now.pinned is not None and now.shown.selected:
-            places = now.shown.pinned_factors(now.pinned)
+        if now.pinned is not None and now.content.selected:
+            places = now.content.pinned_factors(now.pinned)
         if places != now.places:
             self._show(places=places)
         names = tuple(dict.fromkeys(place.region for place in places if place.region))
@@ -207,7 +207,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
         """Ask for the regions in the phases, once for the statistics that are there."""
         now = self.workbench.snapshot
         explained, document = now.explained, now.document
-        if not self._watched or self.snapshot.shown is None or document is None or not explained.stats:
+        if not self._watched or self.snapshot.content is None or document is None or not explained.stats:
             return
         if explained is self._explained or explained.outdated:
             return
@@ -233,10 +233,10 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
 
 @dataclass(frozen=True, eq=False)
 class ModelSideSnapshot(SideSnapshot):
-    """`here`: rows of the table that come from the shown trace."""
+    """`rows`: rows of the table that come from the shown trace."""
 
-    shown: ModelSnapshot | None = None
-    here: tuple[Row, ...] = field(default=())
+    content: ModelSnapshot | None = None
+    rows: tuple[Row, ...] = field(default=())
 
 
 class ModelSide(Side[ModelSideSnapshot, ModelBench]):
@@ -247,12 +247,12 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
     def names_of_run(self) -> tuple[str, str]:
         """Code and system by which the shown run is best added: called as its trace without its p, and as
         the system of the rows that came from traces last, else the only one of the table."""
-        now, shown = self.workbench.snapshot, self.snapshot.shown
+        now, content = self.workbench.snapshot, self.snapshot.content
         if now.document is None or now.run is None:
             return "", ""
         code = file_stem(now.document.source, now.document.options.member)
         code = re.sub(rf"[-_. ]?(?<!\d)0*{now.run.whole.curve.capacity:g}$", "", code) or code
-        table = None if shown is None else shown.project.table
+        table = None if content is None else content.project.table
         if table is None or not table.rows:
             return code, "this system"
         added = [] if self._bench is None else [row.system for row in self._bench.added if row.trace]
@@ -272,8 +272,8 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
         rows: tuple[Row, ...] = (run.whole(code, system),)
         if phases and now.fit is not None:
             rows += run.phases(code, system, now.fit, now.run.limit)
-        known = {(row.code, row.system, row.note) for row in self._here(bench)}
-        return tuple(row for row in rows if (row.code, row.system, row.note) not in known)
+        existing = {(row.code, row.system, row.note) for row in self._trace_rows(bench)}
+        return tuple(row for row in rows if (row.code, row.system, row.note) not in existing)
 
     def add_run(self, code: str, system: str, *, phases: bool) -> None:
         """Add the shown run to the chosen table, or to a new one if the project has none: one step."""
@@ -284,11 +284,11 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
             if rows:
                 self._projects.add(KeptTable(edits=TableEdits(added=rows)))
             return
-        bench = self._chosen_bench()
+        bench = self._selected_bench()
         assert bench is not None
         bench.add_rows(self._new_rows(bench, code, system, phases), look=True)
 
-    def _here(self, bench: ModelBench | None) -> tuple[Row, ...]:
+    def _trace_rows(self, bench: ModelBench | None) -> tuple[Row, ...]:
         """The rows of a table that come from the shown trace."""
         document = self.workbench.snapshot.document
         if document is None or bench is None:
@@ -297,9 +297,9 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
         return tuple(row for row in bench.added if row.trace == key)
 
     def _arrived(self) -> None:
-        here = self._here(self._bench)
-        if here != self.snapshot.here:
-            self._show(here=here)
+        rows = self._trace_rows(self._bench)
+        if rows != self.snapshot.rows:
+            self._show(rows=rows)
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:

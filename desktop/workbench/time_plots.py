@@ -24,7 +24,7 @@ from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
 from desktop.core.units import common, format_number
-from desktop.workbench import levels as heights
+from desktop.workbench import levels as axis_rules
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, V, limits, line_heights, residual_reach, share
 
 if TYPE_CHECKING:
@@ -80,17 +80,17 @@ _AROUND = 0.3
 class Words:
     """Says the words of a plot or what replaces them; `spoken`: by their keys.
 
-    `asked`: seconds and name of the unit of time that was asked for; `quantity`: writes a number in a unit.
+    `time_unit`: seconds and name of the unit of time asked for; `quantity`: writes a number in a unit.
     """
 
     def __init__(
         self,
         replaced: Mapping[str, str] | None = None,
-        asked: tuple[float, str] | None = None,
+        time_unit: tuple[float, str] | None = None,
         quantity: Callable[[float, str], str] = lambda value, unit: f"{format_number(value)} {unit}",
     ) -> None:
         self._replaced = replaced or {}
-        self.asked, self.quantity = asked, quantity
+        self.time_unit, self.quantity = time_unit, quantity
         self.spoken: dict[str, str] = {}
 
     def __call__(self, key: str, *values: object) -> str:
@@ -106,8 +106,8 @@ class Words:
 @dataclass(frozen=True)
 class AxisData:
     """An axis from `low` to `high`: seconds (`time`), or levels, of which labels count `factor` times as much
-    in `unit`. `top`: a level that always has a tick, of all processors. `asked`: seconds and name of the unit
-    of time that was asked for."""
+    in `unit`. `top`: a level that always has a tick, of all processors. `time_unit`: seconds and name of
+    the unit of time that was asked for."""
 
     title: str
     low: float
@@ -118,7 +118,7 @@ class AxisData:
     time: bool = False
     whole: bool = False
     top: float | None = None
-    asked: tuple[float, str] | None = None
+    time_unit: tuple[float, str] | None = None
 
     def share(self, value: V) -> V:
         """How far along the axis values lie, 0 to 1."""
@@ -127,14 +127,14 @@ class AxisData:
     @property
     def words(self) -> str:
         """Its title with the unit of its labels."""
-        unit = ticks.time_unit(self.high - self.low, self.asked)[1] if self.time else self.unit
+        unit = ticks.time_unit(self.high - self.low, self.time_unit)[1] if self.time else self.unit
         return f"{self.title} ({unit})" if unit and self.title else self.title
 
     def across(self, length: float, width: Measure) -> Ticks:
         """Ticks of a level axis so long, whose labels are so wide."""
         label = "000.000"
-        if self.asked is not None:  # whose numbers may be long
-            long = f"{max(abs(self.low), abs(self.high)) / self.asked[0]:,.1f}"
+        if self.time_unit is not None:  # whose numbers may be long
+            long = f"{max(abs(self.low), abs(self.high)) / self.time_unit[0]:,.1f}"
             label = max(label, long, key=len)
         return _ticks(self, max(length / (width(label) * _LABELS), 1.5))
 
@@ -157,7 +157,7 @@ def _upright(axis: AxisData, length: float, line: float) -> Ticks:
 @lru_cache(maxsize=32)
 def _ticks(axis: AxisData, room: float) -> Ticks:
     if axis.time:
-        return ticks.time_ticks(axis.low, axis.high, room, axis.asked)
+        return ticks.time_ticks(axis.low, axis.high, room, axis.time_unit)
     low, high = axis.low * axis.factor, axis.high * axis.factor
     if axis.log:
         marks = ticks.power_ticks(math.log10(low), math.log10(high), room)
@@ -217,7 +217,7 @@ class Spread:
 class LaneData:
     """Curves over an upright axis. `fitted`: with the fit; `zero`: a line there. `part`: of the height that
     all lanes have. `entries` and `note`: of this lane alone, where several stand below each other. `moved`:
-    where breaks come to lie in a predicted run (s)."""
+    where breakpoints come to lie in a predicted run (s)."""
 
     axis: AxisData
     series: tuple[SeriesData, ...]
@@ -237,12 +237,12 @@ class LaneData:
 @dataclass(frozen=True, eq=False)
 class Strip:
     """The phases of a run above the lanes, (n, 2) seconds, with their numbers. `ink`: of the run, "" if it
-    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has.
+    is the only one. `marked`: one of them; `alone`: (n,) those that no other run has.
     `names`: what they are called, () if nothing; `by_hand`: those that were matched so, which have a star."""
 
     spans: Floats
     ink: str = ""
-    chosen: int | None = None
+    marked: int | None = None
     alone: Flags | None = None
     names: Sequence[str] = ()
     by_hand: frozenset[int] = frozenset()
@@ -253,14 +253,14 @@ class Strip:
 
     def seen(self, axis: AxisData) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
-        shown, ends = self._ends(axis)
-        for k, (a, b) in zip(shown.tolist(), ends.tolist(), strict=True):
+        places, ends = self._ends(axis)
+        for k, (a, b) in zip(places.tolist(), ends.tolist(), strict=True):
             yield k, a, b
 
     def _ends(self, axis: AxisData) -> tuple[Ints, Floats]:
         """Places (k,) of those within an axis, and (k, 2) from where to where along it, 0 to 1."""
-        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
-        return shown, np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
+        places = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
+        return places, np.clip(axis.share(self.spans[places]), 0.0, 1.0)
 
     def labelled(
         self, axis: AxisData, length: float, em: float, width: Measure
@@ -268,11 +268,11 @@ class Strip:
         """The phases that are marked, or have room for their number along an axis so long: place, from where
         to where, and number and name as far as there is room."""
         least = width("1") + _AROUND * em
-        shown, ends = self._ends(axis)
+        places, ends = self._ends(axis)
         ends *= length
         # Hundreds have no room for a number; those need not be asked one by one.
-        wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
-        for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
+        wide = (ends[:, 1] - ends[:, 0] > least) | (places == self.marked)
+        for k, (a, b) in zip(places[wide].tolist(), ends[wide].tolist(), strict=True):
             label = self.label(k)
             fits = b - a - _AROUND * em
             named = f"{label} {self.names[k]}" if self.names and self.names[k] else label
@@ -334,7 +334,7 @@ class PlotData:
     strips: tuple[Strip, ...] = ()
     links: tuple[Link, ...] = ()
     fit: PhaseFit | None = None
-    breaks: Breakpoints | None = None
+    breakpoints: Breakpoints | None = None
     ranges: bool = False
     phase: int | None = None
     notes: tuple[Mark, ...] = ()
@@ -402,14 +402,14 @@ def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
 
 
 def time_axis(a: float, b: float, say: Words) -> AxisData:
-    return AxisData(say("time"), a, b, time=True, asked=say.asked)
+    return AxisData(say("time"), a, b, time=True, time_unit=say.time_unit)
 
 
 # ------------------------------------------------------------------ one run
 
 
-def level_axis(run: RunData, known: Heights, say: Words) -> AxisData:
-    low, high = limits(run.levels, known)
+def level_axis(run: RunData, heights: Heights, say: Words) -> AxisData:
+    low, high = limits(run.levels, heights)
     of = run.curve.quantity
     if of.counted:
         title, top = say.name("processors", of.axis), run.curve.capacity
@@ -432,7 +432,7 @@ def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
     of = curve.quantity
     low, high = min(least, 0.0), max(most, 0.0, curve.capacity if of.counted else 0.0)
     high = high if high > low else low + 1.0
-    room = (high - low) * heights.ROOM
+    room = (high - low) * axis_rules.ROOM
     axis = quantity_axis(of, low - room * (low < 0), high + room, of.axis)
     # Its name would be higher than it is.
     axis = replace(axis, title="", whole=of.counted, top=curve.capacity if of.counted else None)
@@ -446,11 +446,11 @@ def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
     return replace(axis, title=say("utilization"), unit="%", factor=100 / capacity, top=None)
 
 
-def curve_lane(run: RunData, x: Floats, known: Heights, say: Words) -> LaneData:
+def curve_lane(run: RunData, x: Floats, heights: Heights, say: Words) -> LaneData:
     """The curve with its extremes, and the fit."""
     series = SeriesData("computing", x, envelope(run.curve).columns(x), "filled")
     return LaneData(
-        level_axis(run, known, say), (series, *_predicted(run, x)), fitted=run.fit is not None,
+        level_axis(run, heights, say), (series, *_predicted(run, x)), fitted=run.fit is not None,
         moved=_moved(run),
     )  # fmt: skip
 
@@ -467,18 +467,18 @@ def _moved(run: RunData) -> Floats:
     return np.empty(0) if run.predicted is None else run.predicted.breaks_s
 
 
-def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], say: Words) -> LaneData:
+def stack_lane(run: RunData, x: Floats, heights: Heights, activities: Iterable[str], say: Words) -> LaneData:
     """The activities upon each other, and the fit, which belongs to the first."""
-    drawn = [name for name in ACTIVITIES if name in shown and name in run.stack]
+    drawn = [name for name in ACTIVITIES if name in activities and name in run.stack]
     series = [SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn]
     fitted = run.fit is not None and "computing" in drawn
     if "computing" in drawn:
         series += _predicted(run, x)
-    return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted, moved=_moved(run))
+    return LaneData(level_axis(run, heights, say), tuple(series), fitted=fitted, moved=_moved(run))
 
 
 def residual_lane(
-    run: RunData, x: Floats, known: Heights, say: Words, columns: Columns | None = None
+    run: RunData, x: Floats, heights: Heights, say: Words, columns: Columns | None = None
 ) -> LaneData:
     """The curve less the fit, with the r.m.s. of every phase. `columns`: of the curve, if they are known."""
     curve, fit = run.curve, run.fit
@@ -493,7 +493,7 @@ def residual_lane(
     some = np.isfinite(mean)
     extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
     reach = min(extreme, max(float(np.abs(mean[some]).max(initial=0.0)), 4 * float(rms[show].max(initial=0))))
-    reach = residual_reach(reach, run.levels, known)
+    reach = residual_reach(reach, run.levels, heights)
     top = round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
     steps = np.where(low < high, 9, 1)
     values = Columns(low, high, mean, mean, mean, steps)
@@ -519,16 +519,16 @@ def residual_lane(
 
 
 def run_legend(
-    run: RunData, say: Words, *, exact: bool = False, shown: frozenset[str] | None = None
+    run: RunData, say: Words, *, exact: bool = False, activities: frozenset[str] | None = None
 ) -> tuple[LegendData, ...]:
-    """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
+    """Of the curve, or of what is stacked (`activities`: of these, None: all); `exact`: there are
     no extremes to be seen."""
-    known = [name for name in ACTIVITIES if name in run.stack]
-    alone = shown == frozenset({"computing"}) or not known or (not run.plain and known == ["computing"])
-    entries = [LegendData(say(name), name, name, shown is None or name in shown) for name in known]
+    names = [name for name in ACTIVITIES if name in run.stack]
+    alone = activities == frozenset({"computing"}) or not names or (not run.plain and names == ["computing"])
+    entries = [LegendData(say(name), name, name, activities is None or name in activities) for name in names]
     if alone:
         named = say("computing") if run.plain else say.name("computing", run.curve.quantity.name)
-        entries[:1] = [LegendData(named, "computing", "computing" if known else "")]
+        entries[:1] = [LegendData(named, "computing", "computing" if names else "")]
         if not exact:
             entries.insert(1, LegendData(say("extremes"), "extremes"))
     fit = run.fit
@@ -548,7 +548,7 @@ def run_legend(
 
 def phase_strip(fit: PhaseFit, phase: int | None) -> Strip:
     """The phases of the only run, by their numbers."""
-    return Strip(np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1), chosen=phase, names=fit.names)
+    return Strip(np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1), marked=phase, names=fit.names)
 
 
 def run_plot(
@@ -559,11 +559,11 @@ def run_plot(
     legend: Sequence[LegendData],
     *,
     title: str = "",
-    known: Heights | None = None,
+    heights: Heights | None = None,
     ranges: bool = True,
 ) -> PlotData:
     """Lanes of a run with all that stands in and above them."""
-    shown = "" if known is None else heights.note(run.levels, known)
+    range_note = "" if heights is None else axis_rules.note(run.levels, heights)
     prediction = "" if run.predicted is None else WORDS["predicted"].format(run.predicted.words)
     fit = run.fit
     return PlotData(
@@ -574,12 +574,12 @@ def run_plot(
         tuple(legend),
         strips=() if fit is None else (phase_strip(fit, run.phase),),
         fit=fit,
-        breaks=None if fit is None else breakpoints(fit, run.locked),
+        breakpoints=None if fit is None else breakpoints(fit, run.locked),
         ranges=ranges,
         phase=run.phase,
         notes=notes_in(run.notes, axis),
         limit=run.limit,
-        remarks=tuple(filter(None, (shown, prediction))),
+        remarks=tuple(filter(None, (range_note, prediction))),
         doubt=run.doubt,
         firm=firm_in(run.firm, axis),
         boundaries=boundaries_in(run.boundaries, axis),
@@ -588,8 +588,8 @@ def run_plot(
 
 def boundaries_in(times: Sequence[float] | Floats, axis: AxisData) -> Floats:
     """Those of the visible range, increasing."""
-    known = np.asarray(times, float)
-    return known[np.searchsorted(known, axis.low) : np.searchsorted(known, axis.high, side="right")]
+    every = np.asarray(times, float)
+    return every[np.searchsorted(every, axis.low) : np.searchsorted(every, axis.high, side="right")]
 
 
 def firm_in(firm: Iterable[Firm | None], axis: AxisData) -> tuple[Firm, ...]:
@@ -618,10 +618,10 @@ def figure_plot(
     levels: Levels = AT_FIRST,
     phase: int | None = None,
     how: Comparing | None = None,
-    shown: frozenset[str] | None = None,
+    activities: frozenset[str] | None = None,
 ) -> PlotData:
     """A figure over time of `desktop.data.material.FIGURES`, with values in about so many columns. `span`:
-    the time that is seen (seconds), None: all; `shown`: the activities of a stack, None: all."""
+    the time that is seen (seconds), None: all; `activities`: those of a stack, None: all."""
     from desktop.data.material import FIGURES
 
     if figure == "comparison":
@@ -648,23 +648,23 @@ def figure_plot(
     if figure == "timeline":
         assert material.bars is not None
         return _timeline(run, material.bars, axis, title, say, columns)
-    known = run.heights(a, b)
+    heights = run.heights(a, b)
     even = np.linspace(a, b, columns + 1)
     if figure == "residual":
-        lane = residual_lane(run, even, known, say)
+        lane = residual_lane(run, even, heights, say)
         plot = run_plot(figure, run, axis, [lane], lane.entries, title=title)
         return replace(plot, remarks=(lane.note,))
     if figure == "stack":
         # Alone, computing is the other figure.
-        drawn = frozenset(material.stack) if shown in (None, {"computing"}) else shown
-        lane = stack_lane(run, even, known, drawn or (), say)
-        legend = run_legend(run, say, shown=drawn)
+        drawn = frozenset(material.stack) if activities in (None, {"computing"}) else activities
+        lane = stack_lane(run, even, heights, drawn or (), say)
+        legend = run_legend(run, say, activities=drawn)
     else:
-        lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
-        legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))
+        lane = curve_lane(run, column_times(run.curve, a, b, columns), heights, say)
+        legend = run_legend(run, say, exact=lane.exact, activities=frozenset({"computing"}))
     below = run.tracks if figure == "curve" else ()
     lanes = [track_lane(c, column_times(c, a, b, columns), say, f"track {k}") for k, c in enumerate(below, 1)]
-    return run_plot(figure, run, axis, [lane, *lanes], legend, title=title, known=known)
+    return run_plot(figure, run, axis, [lane, *lanes], legend, title=title, heights=heights)
 
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
@@ -683,10 +683,10 @@ def _timeline(run: RunData, bars: Bars, axis: AxisData, title: str, say: Words, 
     drawn = bars.messages
     if drawn is not None:
         densest = 0 if drawn.density is None else int(drawn.density.max(initial=0))
-        begun = bool(sparse(len(drawn.collectives), len(bars.names), columns) and len(drawn.collectives))
-        if not begun:
+        some = bool(sparse(len(drawn.collectives), len(bars.names), columns) and len(drawn.collectives))
+        if not some:
             drawn = replace(drawn, collectives=drawn.collectives[:0])
-        legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
+        legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=some)
         bars = replace(bars, messages=drawn)
     if bars.path is not None:
         legend += path_legend(say)
@@ -765,10 +765,10 @@ def comparison(
     *,
     span: tuple[float, float] | None = None,
     difference: bool = True,
-    before: PlotData | None = None,
+    previous: PlotData | None = None,
 ) -> PlotData:
     """Runs over one axis with their differences to the reference. `times`: between the columns of a curve;
-    without `difference` there is no room for those. `before`: the same, over another range."""
+    without `difference` there is no room for those. `previous`: the same, over another range."""
     alignment, placement = contrast.alignment, contrast.placement
     reference = alignment.reference
     others = [k for k in range(len(alignment.runs)) if k != reference]
@@ -779,7 +779,7 @@ def comparison(
     normalised = placement.axis == "normalised"
     axis = AxisData(
         words, a, b, "%" if normalised else "", 100.0 if normalised else 1.0,
-        time=not normalised, asked=None if normalised else say.asked,
+        time=not normalised, time_unit=None if normalised else say.time_unit,
     )  # fmt: skip
     legend = []
     for k, run in enumerate(alignment.runs):
@@ -808,8 +808,8 @@ def comparison(
         axis,
         tuple(lanes),
         tuple(legend),
-        strips=tuple(_strips(contrast, how)) if before is None else before.strips,
-        links=tuple(_links(contrast)) if before is None else before.links,
+        strips=tuple(_strips(contrast, how)) if previous is None else previous.strips,
+        links=tuple(_links(contrast)) if previous is None else previous.links,
         reference=reference,
     )
 
@@ -891,12 +891,13 @@ def _difference_lane(
 
 def _strips(contrast: Contrast, how: Comparing) -> Iterator[Strip]:
     rows, spans = contrast.alignment.rows, contrast.placement.spans
-    for k, own in enumerate(spans):
-        row_of = np.argsort(rows[:, k], kind="stable")[-len(own) :]  # rows without a phase of it come first
-        chosen = int(rows[how.row, k]) if 0 <= how.row < len(rows) else NONE
+    for k, phases in enumerate(spans):
+        # Rows without a phase of it come first.
+        row_of = np.argsort(rows[:, k], kind="stable")[-len(phases) :]
+        marked = int(rows[how.row, k]) if 0 <= how.row < len(rows) else NONE
         alone = (rows[row_of] != NONE).sum(axis=1) == 1
         by_hand = how.by_hand.get(k, frozenset())
-        yield Strip(own, f"run {k}", None if chosen == NONE else chosen, alone, by_hand=by_hand)
+        yield Strip(phases, f"run {k}", None if marked == NONE else marked, alone, by_hand=by_hand)
 
 
 def _links(contrast: Contrast) -> Iterator[Link]:

@@ -110,12 +110,12 @@ class SweepKey(NamedTuple):
     basis: Basis | str | None = None
 
 
-class Swept(NamedTuple):
-    """Fits of every n, the one to take, and the structure events that were known."""
+class SweepResult(NamedTuple):
+    """Fits of every n, the one to take, and the structure events of the run."""
 
     sweep: Sweep
     suggestion: Suggestion
-    known: Landmarks | None
+    landmarks: Landmarks | None
 
 
 def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
@@ -128,21 +128,21 @@ def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey
 class Fits:
     """What has been fitted to one curve."""
 
-    sweeps: dict[SweepKey, Swept] = field(default_factory=dict)
+    sweeps: dict[SweepKey, SweepResult] = field(default_factory=dict)
     single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
     # seconds per phase, from the last fit of the model
     pace: dict[str, float] = field(default_factory=dict)
 
 
-class Opened(NamedTuple):
-    """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
-    the part that is analysed. `stamp`: of the source, see `_stamp`; `causality`: who waited for whom, if that
-    was found; `lack`: why the curve that was asked for is not shown."""
+class OpenedTrace(NamedTuple):
+    """A trace that is ready to be shown: open store, facts, and curve with fits, of the `whole` run and of
+    the part that is `analysed`. `stamp`: of the source, see `stamp_of`; `causality`: who waited for whom, if
+    that is known; `lack`: why the curve that was asked for is not shown."""
 
     store: TraceStore
     document: Document
     whole: tuple[TraceRun, Fits]
-    shown: tuple[TraceRun, Fits]
+    analysed: tuple[TraceRun, Fits]
     stamp: tuple[int, int] | None = None
     causality: Causality | None = None
     lack: str = ""
@@ -172,7 +172,7 @@ def load_and_compile() -> None:
 
 
 def stamp_of(source: Path) -> tuple[int, int] | None:
-    """By which a file is known to be as it was."""
+    """Time of change and size of a file, to recognise that it has changed; None if it is not there."""
     try:
         status = source.stat()
     except OSError:
@@ -180,7 +180,7 @@ def stamp_of(source: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def open_source(source: Path, options: OpenOptions, project: Project | None, job: Job) -> Opened:
+def open_source(source: Path, options: OpenOptions, project: Project | None, job: Job) -> OpenedTrace:
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
@@ -193,33 +193,33 @@ def open_source(source: Path, options: OpenOptions, project: Project | None, job
         names = () if store.has("curve") else tuple(map(location_name, store.locations))
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
-        wanted = Project() if project is None else project
-        key = key_of(wanted.phases, wanted.annotations)
+        request = Project() if project is None else project
+        key = key_of(request.phases, request.annotations)
         free, lack = key._replace(locked=()), ""
         try:
-            rough = _coarse_run(store, wanted, free, job)
-            whole = shown = rough or build_run(store, wanted.rules, free, job, wanted.curve)
+            rough = _coarse_run(store, request, free, job)
+            whole = analysed = rough or build_run(store, request.rules, free, job, request.curve)
         except CurveError as error:
-            if wanted.curve == Project().curve:
+            if request.curve == Project().curve:
                 raise
             lack = f"{error}; shown is what computes"
-            whole = shown = build_run(store, wanted.rules, free, job)
+            whole = analysed = build_run(store, request.rules, free, job)
         if project is not None and project.limit is not None and holds(whole[0].curve, project.limit):
-            shown = part_of(whole[0], project.limit, key, job)
+            analysed = part_of(whole[0], project.limit, key, job)
     except BaseException:
         store.close()
         raise
-    return Opened(store, document, whole, shown, stamp, lack=lack)
+    return OpenedTrace(store, document, whole, analysed, stamp, lack=lack)
 
 
-def _coarse_run(store: TraceStore, wanted: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
+def _coarse_run(store: TraceStore, project: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
     """What can be looked at until the curve comes from where the trace lies; None where it is soon here."""
     from desktop.data.coarse import coarse_there
     from desktop.data.material import stack as activities
     from desktop.data.utilization import Rules
 
-    rules = wanted.rules or Rules()
-    plain = wanted.limit is None and wanted.curve == Project().curve
+    rules = project.rules or Rules()
+    plain = project.limit is None and project.curve == Project().curve
     utilization = coarse_there(store, rules) if plain else None
     if utilization is None:
         return None
@@ -229,16 +229,16 @@ def _coarse_run(store: TraceStore, wanted: Project, key: SweepKey, job: Job) -> 
     curve = utilization.curve()
     _ = curve.mean
     run = TraceRun(rules, utilization, curve, stack, coarse=True)
-    return run, _swept(run, key, job)
+    return run, _first_sweep(run, key, job)
 
 
-def _swept(run: TraceRun, key: SweepKey, job: Job) -> Fits:
+def _first_sweep(run: TraceRun, key: SweepKey, job: Job) -> Fits:
     """Its first sweep, and how long it took."""
     fits = Fits()
-    begun = time.perf_counter()
-    fits.sweeps[key] = swept = sweep_of(run, key, job)
-    largest = reaches(swept.sweep)
-    fits.pace[key.model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    start = time.perf_counter()
+    fits.sweeps[key] = first = sweep_of(run, key, job)
+    largest = reaches(first.sweep)
+    fits.pace[key.model] = 2 * (time.perf_counter() - start) / (largest * (largest + 1))
     return fits
 
 
@@ -275,7 +275,7 @@ def build_run(
     events = structure(store, utilization, job) if like is None or like.structure is None else like.structure
     doings = events.doings(utilization.curve())
     run = TraceRun(rules, utilization, curve, stack, structure=events, doings=doings, name=name)
-    return run, _swept(run, key, job)
+    return run, _first_sweep(run, key, job)
 
 
 def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:
@@ -311,21 +311,24 @@ def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
     return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
 
 
-def sweep_of(run: TraceRun, key: SweepKey, job: Job, before: Swept | None = None, to: int = 0) -> Swept:
-    """Every n and the one to take; of what was found `before`, its continuation up to `to`."""
-    if before is not None:
-        wider = extend(run.curve, before.sweep, to, locked=key.locked, stop=job.stop)
+def sweep_of(
+    run: TraceRun, key: SweepKey, job: Job, previous: SweepResult | None = None, to: int = 0
+) -> SweepResult:
+    """Every n and the one to take; `previous`: a sweep that is continued up to `to`."""
+    if previous is not None:
+        wider = extend(run.curve, previous.sweep, to, locked=key.locked, stop=job.stop)
         fits = (
-            at_events(run.curve, one, before.known, key.locked)
-            for one in wider.fits[len(before.sweep.fits) :]
+            at_events(run.curve, one, previous.landmarks, key.locked)
+            for one in wider.fits[len(previous.sweep.fits) :]
         )
-        widened = before._replace(sweep=replace(wider, fits=(*before.sweep.fits, *fits)))
+        widened = previous._replace(sweep=replace(wider, fits=(*previous.sweep.fits, *fits)))
     else:
-        known = None
+        landmarks = None
         if run.structure is not None and key.marks is not None:
-            known = run.structure.known(run.curve, key.marks)
-        swept = search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known, basis=key.basis)
-        widened = Swept(*swept, known)
+            landmarks = run.structure.known(run.curve, key.marks)
+        model, locked, _, basis = key
+        sweep = search(run.curve, model, locked=locked, stop=job.stop, known=landmarks, basis=basis)
+        widened = SweepResult(*sweep, landmarks)
     job.step(0, 0)
     return widened
 
@@ -336,7 +339,7 @@ def reaches(sweep: Sweep) -> int:
 
 
 def with_breakpoints(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
-    """The fit with the breaks of settings that were kept; see `PhaseSettings.fit`."""
+    """The fit with the breakpoints of saved settings; see `PhaseSettings.fit`."""
     return replace(within(phases, run.curve), suggested=phases.suggested).fit(run.curve, like=like)
 
 
@@ -351,30 +354,30 @@ def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
 
 
 def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
-    """Settings that were kept, on a curve that may have become another since."""
+    """Saved settings, on a curve that may have changed since."""
     start, end = ends_of(curve)
     locked = tuple(t for t in phases.locked if start < t < end)
     inside = replace(phases, n=max(phases.n, least_n(phases.model, locked)), locked=locked)
     if phases.breaks is None:
         return inside
-    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    breakpoints = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
     near = 1e-9 * max(abs(start), abs(end))
     if (
-        len(breaks) == len(phases.breaks)
+        len(breakpoints) == len(phases.breaks)
         and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
     ):
         return inside  # rounding of the ends is no change
-    return inside.by_hand(breaks, phases.by_ends)
+    return inside.by_hand(breakpoints, phases.by_ends)
 
 
 def first_settings(run: TraceRun, fits: Fits) -> PhaseSettings:
-    key, swept = next(iter(fits.sweeps.items()))
-    return suggested_of(PhaseSettings(key.model, 1, key.locked), run, swept)
+    key, sweep = next(iter(fits.sweeps.items()))
+    return suggested_of(PhaseSettings(key.model, 1, key.locked), run, sweep)
 
 
-def suggested_of(phases: PhaseSettings, run: TraceRun, swept: Swept) -> PhaseSettings:
-    """The settings with what was suggested."""
-    return phases.taking(swept.suggestion.n, swept.suggestion.breaks(run.curve))
+def suggested_of(phases: PhaseSettings, run: TraceRun, sweep: SweepResult) -> PhaseSettings:
+    """The settings with the suggested number and breakpoints."""
+    return phases.taking(sweep.suggestion.n, sweep.suggestion.breaks(run.curve))
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -382,9 +385,9 @@ def problem_of(error: BaseException) -> Problem:
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))
-    known = "" if isinstance(error, ValueError) else sentence(error)
-    if known:
-        return Problem(known, details)
+    text = "" if isinstance(error, ValueError) else sentence(error)
+    if text:
+        return Problem(text, details)
     return Problem(
         f"Something went wrong inside the program ({type(error).__name__}: {error}); "
         "what you had is still here, please report the details",

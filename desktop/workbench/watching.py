@@ -68,13 +68,13 @@ class Watcher(Bench[WatchSnapshot]):
 
     def look(self) -> None:
         """See what has come, unless a look is under way."""
-        follower, shown = self._follower, self.snapshot
-        if follower is None or shown.over or self._looks.busy:
+        follower, snapshot = self._follower, self.snapshot
+        if follower is None or snapshot.over or self._looks.busy:
             return
         self._looks.submit(
             "looking",
-            lambda job: _seen(follower, shown, job),
-            lambda found: self._see(found, shown),
+            lambda job: _take_look(follower, snapshot, job),
+            lambda look: self._see(look, snapshot),
             self._lost,
         )
 
@@ -93,11 +93,11 @@ class Watcher(Bench[WatchSnapshot]):
         if self.snapshot.running:
             self._show(running=False)
 
-    def _see(self, look: tuple[Followed, PhaseFit | None] | None, shown: WatchSnapshot) -> None:
-        """Take what a look has found, which began when this was `shown`."""
+    def _see(self, look: tuple[Followed, PhaseFit | None] | None, snapshot: WatchSnapshot) -> None:
+        """Take what a look has found, which began with this `snapshot`."""
         if look is not None and not self.snapshot.paused:
             followed, fit = look
-            if (shown.model, shown.n) == (self.snapshot.model, self.snapshot.n):
+            if (snapshot.model, snapshot.n) == (self.snapshot.model, self.snapshot.n):
                 self._show(followed=followed, fit=fit)
             else:
                 self._show(followed=followed)
@@ -105,7 +105,7 @@ class Watcher(Bench[WatchSnapshot]):
         whole = seen.processes >= max(seen.expected, 1) and seen.ended == seen.processes
         # A program that we run is waited for; of another one, all processes have said that they end.
         if not self.snapshot.running and (
-            whole or (not shown.running and look is None and self.snapshot.code is not None)
+            whole or (not snapshot.running and look is None and self.snapshot.code is not None)
         ):
             self._show(over=True)
 
@@ -123,15 +123,15 @@ class Watcher(Bench[WatchSnapshot]):
         self._show(problem=str(error))
 
 
-def _seen(follower: Follower, shown: WatchSnapshot, job: Job) -> tuple[Followed, PhaseFit | None] | None:
-    """What has come, and its phases."""
+def _take_look(follower: Follower, seen: WatchSnapshot, job: Job) -> tuple[Followed, PhaseFit | None] | None:
+    """What has been recorded so far, and its phases; None where nothing has come since."""
     followed = follower.look()
     if followed is None:
         return None
     curve = followed.curve
-    if curve is not None and shown.fit is None:
-        fit(curve, 1, shown.model, stop=job.stop)  # loaded here, not by the window when a number is chosen
-    return followed, None if curve is None else phases_so_far(curve, shown.model, shown.n, job.stop)
+    if curve is not None and seen.fit is None:
+        fit(curve, 1, seen.model, stop=job.stop)  # loaded here, not by the window when a number is chosen
+    return followed, None if curve is None else phases_so_far(curve, seen.model, seen.n, job.stop)
 
 
 def phases_so_far(
@@ -141,5 +141,5 @@ def phases_so_far(
     if n is not None:
         return fit(curve, n, model, stop=stop)
     times = changes(curve, SWEEP, lines=model != "constant")
-    breaks = (curve.start, *times.tolist(), curve.start + curve.duration)
-    return replace(fit_breakpoints(curve, breaks, model), note=AS_SUGGESTED)
+    breakpoints = (curve.start, *times.tolist(), curve.start + curve.duration)
+    return replace(fit_breakpoints(curve, breakpoints, model), note=AS_SUGGESTED)

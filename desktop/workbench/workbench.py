@@ -46,10 +46,10 @@ from desktop.workbench.model import (
 from desktop.workbench.tracing import (
     Document,
     Fits,
-    Opened,
+    OpenedTrace,
     Problem,
     SweepKey,
-    Swept,
+    SweepResult,
     TraceRun,
     build_run,
     ends_of,
@@ -89,7 +89,7 @@ WAITS_ON_THE_WAY = "Who waited for whom is being found out."
 WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
-#: Phases that can be asked for.
+#: The largest number of phases.
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
 INLINE = 0.008
@@ -98,33 +98,33 @@ INLINE = 0.008
 FIRST_START, KERNELS = 12, 200
 #: Traces that stay ready to be shown again, at most.
 PARKED = 4
-#: Fits with names that are kept, so that what is shown again is the same object.
+#: Fits with names in the cache, so that what is shown again is the same object.
 NAMED = 8
-#: Breaks come no closer by hand than this share of the run.
+#: Breakpoints set by hand come no closer to each other than this share of the run.
 CLOSEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
-    `given_up`: every n is not fitted, as the user wants; `known`: structure events of the run, None where the
-    curve alone counts;
-    `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
-    trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
-    are to be drawn over time. `imagined`: the run with changes. `tracks`: curves drawn below the one that is
-    fitted, with their names. `repeated`: a fit, and how firm its breakpoints are over runs."""
+    """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a breakpoint is
+    dragged; `sweep_cancelled`: the user does not want every n to be fitted; `landmarks`: structure events of
+    the run, None where the curve alone counts; `preparing`: kernels are being compiled, as at the first
+    start. `marked`: regions, by their names in the trace, that are to be seen wherever regions are shown.
+    `boundaries`: of iterations, in seconds, that are to be drawn over time. `imagined`: the run with changes.
+    `tracks`: curves drawn below the one that is fitted, with their names. `repeated`: a fit, and how firm its
+    breakpoints are over runs."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
     run: TraceRun | None = None
     sweep: Sweep | None = None
     suggestion: Suggestion | None = None
-    known: Landmarks | None = None
+    landmarks: Landmarks | None = None
     fit: PhaseFit | None = None
     rows: tuple[PhaseRow, ...] = ()
     preview: bool = False
     refining: bool = False
-    given_up: bool = False
+    sweep_cancelled: bool = False
     opening: Task | None = None
     preparing: Task | None = None
     problem: Problem | None = None
@@ -177,9 +177,9 @@ class Workbench(EditBench[Snapshot, Project]):
         self._building: list[str] = []  # curves that are being built
         #: A curve of which the suggested phases are to be taken, with the edit that they belong to.
         self._choosing: tuple[str, str, str] | None = None
-        self._made: tuple[Utilization, dict[str, StepCurve | None]] | None = None  # curves of a utilization
+        self._curves: tuple[Utilization, dict[str, StepCurve | None]] | None = None  # curves of a utilization
         self._imagining = Imagining(
-            self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
+            self._lane("whatif"), self._lane("helps"), lambda imagined: self._show(imagined=imagined)
         )
         self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
@@ -191,17 +191,17 @@ class Workbench(EditBench[Snapshot, Project]):
         self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
         self._why_no_waits = ""
-        self._asked_statistics: StatisticsRequest | None = None
+        self._last_request: StatisticsRequest | None = None
         self._statistics: tuple[TraceStore, Statistics] | None = None  # of a store
         self._fits = Fits()
         self._named_fits: list[tuple[PhaseFit, object, PhaseFit]] = []  # with and without names
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
         self._anew = False  # what is open was opened without phases that were asked for before
-        self._given_up: tuple[Fits, SweepKey] | None = None  # the sweep that the user does not want
+        self._cancelled_sweep: tuple[Fits, SweepKey] | None = None  # the sweep that the user does not want
         self._widening: tuple[Fits, SweepKey, int] | None = None  # the sweep being made, up to which n
         self._store: TraceStore | None = None
         self._stamp: tuple[int, int] | None = None
-        self._parked: list[Opened] = []  # shown before, the latest last
+        self._parked: list[OpenedTrace] = []  # shown before, the latest last
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
@@ -236,31 +236,31 @@ class Workbench(EditBench[Snapshot, Project]):
         self,
         source: Path,
         options: OpenOptions = AS_FOUND,
-        asked: Branch[Project] | None = None,
+        branch: Branch[Project] | None = None,
         view: View | None = None,
     ) -> None:
-        """Import `source`, or use what was imported before, and fit it, as was `asked` of it before.
+        """Import `source`, or use its imported file, and fit it with the settings of its `branch`, if given.
 
-        What is open stays until the new trace is there, and if it cannot be had.
+        The open trace stays until the new one is there, and if that cannot be opened.
         """
-        former = None if asked is None else asked.value
-        self._open_member = lambda name: self.open(source, replace(options, member=name), asked, view)
+        former = None if branch is None else branch.value
+        self._open_member = lambda name: self.open(source, replace(options, member=name), branch, view)
 
-        def done(opened: Opened) -> None:
+        def done(trace: OpenedTrace) -> None:
             self._release()
-            store, document, self._unlimited, (run, self._fits), self._stamp, waits, lack = opened
+            store, document, self._unlimited, (run, self._fits), self._stamp, waits, lack = trace
             self._store = store
             self._causality = None if waits is None else (store, waits)
             fits = self._fits
-            if asked is not None and former is not None:
+            if branch is not None and former is not None:
                 fitting = replace(former, curve=run.name)
                 if run.limit != former.limit:  # of a trace that has become another
                     fitting = limited(former, None, ends_of(run.curve))
                 fitting = replace(fitting, phases=within(fitting.phases, run.curve))
-                self._turn_to(asked if fitting == former else self.history.branch(fitting, self.turn))
+                self._turn_to(branch if fitting == former else self.history.branch(fitting, self.turn))
             else:
                 self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
-            project = self.asked
+            project = self.project
             self._resolve(
                 project=project if view is None else replace(project, view=view), document=document, run=run,
                 fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
@@ -280,8 +280,8 @@ class Workbench(EditBench[Snapshot, Project]):
         )
 
     def sharpen(self) -> None:
-        """Have the exact curve in place of a coarse one, which stays in hand until then. Phases that are as
-        suggested, and that nobody has chosen, become what is suggested then."""
+        """Replace a coarse curve by the exact one, beside the window. Suggested phases that the user has not
+        chosen become those that are suggested for the exact curve."""
         store, key, coarse = self._store, self._key(self._phases), self.snapshot.run
         if store is None or coarse is None or not coarse.coarse:
             return
@@ -292,11 +292,11 @@ class Workbench(EditBench[Snapshot, Project]):
             if self.snapshot.run is not coarse or not self._is_of(coarse):
                 return  # another one is on its way
             self._unlimited = run, self._fits = built
-            swept = self._fits.sweeps.get(self._key(self._phases))
-            if swept is not None and self.snapshot.as_suggested and not self._chosen:
-                phases = suggested_of(self._phases, run, swept)
-                self.branch.value = replace(self.asked, phases=phases)  # nobody's step
-            project = replace(self.asked, view=self._view)
+            sweep = self._fits.sweeps.get(self._key(self._phases))
+            if sweep is not None and self.snapshot.as_suggested and not self._phases_are_kept:
+                phases = suggested_of(self._phases, run, sweep)
+                self.branch.value = replace(self.project, phases=phases)  # no step of undo
+            project = replace(self.project, view=self._view)
             self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
 
         def failed(error: BaseException) -> None:
@@ -313,8 +313,8 @@ class Workbench(EditBench[Snapshot, Project]):
         self._show()  # that it is under way
 
     @property
-    def _chosen(self) -> bool:
-        """Whether the number of phases was kept, or is somebody's choice, also of what is suggested."""
+    def _phases_are_kept(self) -> bool:
+        """Whether the number of phases comes from a project or was chosen by the user."""
         for step in reversed(self.branch.steps):
             if step.key == "n" or step.before.phases != step.after.phases:
                 return step.key != "suggested"
@@ -325,11 +325,11 @@ class Workbench(EditBench[Snapshot, Project]):
         self._sharpening.cancel()
 
     def open_member(self, name: str) -> None:
-        """Open one of several traces in the archive that was asked for last."""
+        """Open one of several traces in the archive that was opened last."""
         self._open_member(name)
 
     def run(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
-        """Other long work on files, shown and cancelled as opening is, and replaced by it."""
+        """Other long work on files; shown, cancelled and replaced like the opening of a trace."""
 
         def finished(result: T) -> None:
             self._show(opening=None)
@@ -339,7 +339,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._on_files(title, work, finished)
 
     def _on_files(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
-        """Work on files, shown as opening is."""
+        """Work on files, shown like the opening of a trace."""
 
         def failed(error: BaseException) -> None:
             self._show(opening=None, problem=problem_of(error))
@@ -381,14 +381,14 @@ class Workbench(EditBench[Snapshot, Project]):
         self.run("Exporting the trace", work, done)
 
     def cancel_opening(self) -> None:
-        """Give up `open` or a change of rules; what was open before is as it was."""
+        """Cancel `open` or a change of rules; the open trace stays as it is."""
         self._files.cancel()
         self._keep_rules()
         self._show(opening=None)
 
     @property
-    def fits_under_way(self) -> dict[str, tuple[Task, Callable[[], None]]]:
-        """Fits and what they need, made beside the window, each as a task, and how it is given up."""
+    def running_fits(self) -> dict[str, tuple[Task, Callable[[], None]]]:
+        """Fits and what they need, computed beside the window: tasks, and functions that cancel them."""
         under_way = {}
         for name, lane, give_up in (
             ("exact", self._sharpening, self.cancel_exact),
@@ -403,33 +403,33 @@ class Workbench(EditBench[Snapshot, Project]):
         return under_way
 
     def cancel_fit(self) -> None:
-        """Give up the fit that is being made: phases are asked for again as they were last known."""
+        """Cancel the fit that is being computed and go back to the last phases whose fit is known."""
         if not self._fitting.busy:
             return
         self._fitting.cancel()
-        before = [step.before.phases for step in reversed(self.branch.steps)]
-        swept = [
-            PhaseSettings(key.model, max(1, known.suggestion.n), key.locked)
-            for key, known in self._fits.sweeps.items()
+        earlier = [step.before.phases for step in reversed(self.branch.steps)]
+        suggested = [
+            PhaseSettings(key.model, max(1, result.suggestion.n), key.locked)
+            for key, result in self._fits.sweeps.items()
         ]
-        for phases in (*before, *swept):
-            if self._known(phases) is not None:
+        for phases in (*earlier, *suggested):
+            if self._fit_of(phases) is not None:
                 self._edit_phases("give up the fit", None, phases)
                 return
         self._show(refining=False)
 
     def cancel_sweep(self) -> None:
-        """Give up fitting every n, until the model or the locks become others."""
+        """Stop fitting every n, until the model or the locked breakpoints change."""
         if self._sweeping.busy and self._widening is not None:
             self._sweeping.cancel()
             fits, key, _ = self._widening
-            self._given_up = fits, key
-            self._show(given_up=key not in fits.sweeps)
+            self._cancelled_sweep = fits, key
+            self._show(sweep_cancelled=key not in fits.sweeps)
 
-    def _is_given_up(self, phases: PhaseSettings) -> bool:
-        """Whether fitting every n was given up for a model and its locks."""
-        given_up = self._given_up
-        return given_up is not None and given_up[0] is self._fits and given_up[1] == self._key(phases)
+    def _is_cancelled(self, phases: PhaseSettings) -> bool:
+        """Whether fitting every n was cancelled for these settings."""
+        cancelled = self._cancelled_sweep
+        return cancelled is not None and cancelled[0] is self._fits and cancelled[1] == self._key(phases)
 
     def close_document(self) -> None:
         """Back to nothing open."""
@@ -458,7 +458,7 @@ class Workbench(EditBench[Snapshot, Project]):
     # ---- edits
 
     def set_n(self, n: int) -> None:
-        """So many phases (parameters for "budget"); the algorithm finds the breaks."""
+        """So many phases (parameters for "budget"); the algorithm finds the breakpoints."""
         phases = self._phases
         n = max(self.least_n, min(N_LIMIT, n))
         if n != phases.n or phases.breaks is not None:
@@ -467,11 +467,11 @@ class Workbench(EditBench[Snapshot, Project]):
 
     @property
     def least_n(self) -> int:
-        """The smallest n that the model and the locked breaks allow."""
+        """The smallest n that the model and the locked breakpoints allow."""
         return least_n(self._phases.model, self._phases.locked)
 
     def step_n(self, by: int) -> None:
-        """More or fewer; from breaks set by hand, their number counts."""
+        """More or fewer; from breakpoints set by hand, their number counts."""
         self.set_n(self._phases.n + by)
 
     def set_model(self, model: str) -> None:
@@ -483,8 +483,8 @@ class Workbench(EditBench[Snapshot, Project]):
         if fit is not None and "budget" in (model, phases.model):
             n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        chosen = replace(phases.free(), model=model, n=n, seconds=None, also="")
-        self._edit_phases(f"choose {model} phases", "model", chosen)
+        settings = replace(phases.free(), model=model, n=n, seconds=None, also="")
+        self._edit_phases(f"choose {model} phases", "model", settings)
 
     def set_seconds(self, seconds: float | None) -> None:
         """The period or time constant of phases that have one; None: as searched."""
@@ -495,13 +495,13 @@ class Workbench(EditBench[Snapshot, Project]):
     def set_also(self, also: str) -> None:
         """What phases of mixed degrees may be beside polynomials, the model of a space, or ""."""
         if also != self._phases.also:
-            chosen = replace(self._phases.free(), also=also, seconds=None)
-            self._edit_phases("choose what phases may be", None, chosen)
+            settings = replace(self._phases.free(), also=also, seconds=None)
+            self._edit_phases("choose what phases may be", None, settings)
 
     def use_suggestion(self) -> None:
-        swept, shown = self._fits.sweeps.get(self._key(self._phases)), self.snapshot
-        if shown.suggestion is not None and shown.run is not None and swept is not None:
-            phases = suggested_of(self._phases, shown.run, swept)
+        sweep, snapshot = self._fits.sweeps.get(self._key(self._phases)), self.snapshot
+        if snapshot.suggestion is not None and snapshot.run is not None and sweep is not None:
+            phases = suggested_of(self._phases, snapshot.run, sweep)
             self._edit_phases(f"take the suggested {phases.n}", "suggested", phases)
 
     def set_pure(self, pure: bool) -> None:
@@ -513,81 +513,81 @@ class Workbench(EditBench[Snapshot, Project]):
             self._edit_phases(label, None, replace(free, pure=pure))
 
     def refit(self) -> None:
-        """Let the algorithm find the breaks again, around the locked ones."""
+        """Let the algorithm find the breakpoints again, around the locked ones."""
         if self._phases.breaks is not None:
             self._edit_phases("let all breakpoints go", None, self._phases.free())
 
     def drag_breakpoint(self, index: int, time_s: float) -> None:
-        """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
-        breaks = self._moved(index, time_s)
-        if breaks is not None:
-            self._show_fit(self._by_hand(breaks, self._phases.locked)[1], preview=True)
+        """Show the fit with breakpoint `index` (1..n-1) held at `time_s`, without an edit."""
+        breakpoints = self._moved_breakpoints(index, time_s)
+        if breakpoints is not None:
+            self._show_fit(self._by_hand(breakpoints, self._phases.locked)[1], preview=True)
 
     def cancel_drag(self) -> None:
         if self.snapshot.preview:
             self._resolve(preview=False)
 
     def move_breakpoint(self, index: int, time_s: float) -> None:
-        """Set break `index` (1..n-1) by hand; it keeps its lock."""
-        breaks = self._moved(index, time_s)
-        if breaks is None:
+        """Set breakpoint `index` (1..n-1) by hand; it keeps its lock."""
+        breakpoints = self._moved_breakpoints(index, time_s)
+        if breakpoints is None:
             return
-        before = self._settled_breakpoints()
-        locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
-        self._hand_edit(f"move breakpoint {index}", breaks, locked)
+        previous = self._breakpoints()
+        locked = tuple(sorted(breakpoints[index] if t == previous[index] else t for t in self._phases.locked))
+        self._hand_edit(f"move breakpoint {index}", breakpoints, locked)
 
     def add_breakpoint(self, time_s: float) -> None:
-        breaks = list(self._settled_breakpoints())
-        if not breaks or not breaks[0] < time_s < breaks[-1]:
+        times = list(self._breakpoints())
+        if not times or not times[0] < time_s < times[-1]:
             return
-        gap = CLOSEST * (breaks[-1] - breaks[0])
-        if min(abs(time_s - b) for b in breaks) < gap:
+        gap = CLOSEST * (times[-1] - times[0])
+        if min(abs(time_s - b) for b in times) < gap:
             return
-        insort(breaks, time_s)
-        self._hand_edit(f"add breakpoint {breaks.index(time_s)}", tuple(breaks), self._phases.locked)
+        insort(times, time_s)
+        self._hand_edit(f"add breakpoint {times.index(time_s)}", tuple(times), self._phases.locked)
 
     def remove_breakpoint(self, index: int) -> None:
-        breaks = self._settled_breakpoints()
-        if 0 < index < len(breaks) - 1:
-            locked = tuple(t for t in self._phases.locked if t != breaks[index])
-            self._hand_edit(f"remove breakpoint {index}", breaks[:index] + breaks[index + 1 :], locked)
+        times = self._breakpoints()
+        if 0 < index < len(times) - 1:
+            locked = tuple(t for t in self._phases.locked if t != times[index])
+            self._hand_edit(f"remove breakpoint {index}", times[:index] + times[index + 1 :], locked)
 
     def take_breakpoints(self, times_s: Sequence[float]) -> None:
-        """Phases between these times (seconds), of which those in the run count, in place of all breaks.
+        """Phases between those of these times (seconds) that are in the run, in place of all breakpoints.
 
         Raises
         ------
         ValueError : that makes more than `N_LIMIT` phases.
         """
         run = self.snapshot.run
-        if run is None or self._settled() is None:
+        if run is None or self._current_fit() is None:
             return
         start, end = ends_of(run.curve)
         close = max(CLOSEST * (end - start), 2 * run.curve.unit)
-        breaks = [start]
+        breakpoints = [start]
         for time_s in sorted(times_s):
-            if time_s - breaks[-1] >= close and end - time_s >= close:
-                breaks.append(float(time_s))
-        if len(breaks) > N_LIMIT:
-            raise ValueError(f"{len(breaks)} phases are more than the {N_LIMIT} that there may be")
-        self._hand_edit("take iterations as phases", (*breaks, end), ())
+            if time_s - breakpoints[-1] >= close and end - time_s >= close:
+                breakpoints.append(float(time_s))
+        if len(breakpoints) > N_LIMIT:
+            raise ValueError(f"{len(breakpoints)} phases are more than the {N_LIMIT} that there may be")
+        self._hand_edit("take iterations as phases", (*breakpoints, end), ())
 
     def toggle_lock(self, index: int) -> None:
-        """Keep break `index` where it is in all further fits, or let it go."""
-        breaks = self._settled_breakpoints()
-        if not 0 < index < len(breaks) - 1:
+        """Keep breakpoint `index` where it is in all further fits, or let it go."""
+        breakpoints = self._breakpoints()
+        if not 0 < index < len(breakpoints) - 1:
             return
-        time_s, locked = breaks[index], self._phases.locked
+        time_s, locked = breakpoints[index], self._phases.locked
         if time_s in locked:
             locked, verb = tuple(t for t in locked if t != time_s), "unlock"
         else:
             locked, verb = tuple(sorted((*locked, time_s))), "lock"
-        # The breaks stay as they are seen; the lock acts on the next fit.
-        self._hand_edit(f"{verb} breakpoint {index}", breaks, locked)
+        # The breakpoints stay as they are seen; the lock acts on the next fit.
+        self._hand_edit(f"{verb} breakpoint {index}", breakpoints, locked)
 
     def limit_to(self, span: tuple[float, float] | None) -> None:
         """Analyse this range of time (seconds) only; None: the whole run again."""
-        run, project = self.snapshot.run, self.asked
+        run, project = self.snapshot.run, self.project
         if run is None:
             return
         whole = ends_of(run.whole.curve)
@@ -600,28 +600,28 @@ class Workbench(EditBench[Snapshot, Project]):
             span = None
         if span != project.limit:
             label = "remove the limit of the analysis" if span is None else "limit the analysis"
-            asked = limited(project, span, whole)
+            edited = limited(project, span, whole)
             if self.snapshot.as_suggested:  # another range has others
                 self._choosing = project.curve, label, f"limit {span}"
-                asked = replace(asked, phases=asked.phases.free())
-            self._edit(label, asked, f"limit {span}")
+                edited = replace(edited, phases=edited.phases.free())
+            self._edit(label, edited, f"limit {span}")
 
     def set_curve(self, curve: str) -> None:
         """Fit another curve, as `desktop.data.curves` names it, with the phases that are suggested for it."""
-        if curve != self.asked.curve:
+        if curve != self.project.curve:
             self._choosing = curve, f"fit the curve {curve}", f"curve {curve}"
-            asked = replace(self.asked, curve=curve, phases=self._phases.free())
-            self._edit(f"fit the curve {curve}", asked, f"curve {curve}")
+            edited = replace(self.project, curve=curve, phases=self._phases.free())
+            self._edit(f"fit the curve {curve}", edited, f"curve {curve}")
 
     def toggle_track(self, curve: str) -> None:
         """Draw a curve below the one that is fitted, or leave it out."""
-        tracks = tuple(track for track in self.asked.tracks if track != curve)
-        if tracks != self.asked.tracks:
-            self._edit(f"leave out {curve}", replace(self.asked, tracks=tracks))
+        tracks = tuple(track for track in self.project.tracks if track != curve)
+        if tracks != self.project.tracks:
+            self._edit(f"leave out {curve}", replace(self.project, tracks=tracks))
         elif len(tracks) == TRACKS:
             self._show(problem=Problem(f"{TRACKS} curves are drawn already, leave one out first."))
         else:
-            self._edit(f"draw {curve}", replace(self.asked, tracks=(*tracks, curve)))
+            self._edit(f"draw {curve}", replace(self.project, tracks=(*tracks, curve)))
 
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
@@ -651,8 +651,8 @@ class Workbench(EditBench[Snapshot, Project]):
         self._edit_rules("count computing alone", computing=type(self._rules())().computing)
 
     def reset_rules(self) -> None:
-        if self.asked.rules is not None:
-            self._edit("classify as at first", replace(self.asked, rules=None))
+        if self.project.rules is not None:
+            self._edit("classify as at first", replace(self.project, rules=None))
 
     def annotate(
         self,
@@ -663,34 +663,35 @@ class Workbench(EditBench[Snapshot, Project]):
         colour: int | None = None,
     ) -> None:
         """A remark on an instant or a range (seconds); None: in the colour after the last one's."""
-        known = self.asked.annotations
+        annotations = self.project.annotations
         if colour is None:
-            colour = (known[-1].colour + 1) % COLOURS if known else 0
+            colour = (annotations[-1].colour + 1) % COLOURS if annotations else 0
         annotation = Annotation(start_s, text, end_s, colour, location)
-        self._edit_annotations("add annotation", (*known, annotation))
+        self._edit_annotations("add annotation", (*annotations, annotation))
 
     def change_annotation(self, index: int, **changes: object) -> None:
         """Other values for fields of annotation `index`."""
-        known = self.asked.annotations
-        annotation = changed(known[index], changes)
-        if annotation != known[index]:
+        annotations = self.project.annotations
+        annotation = changed(annotations[index], changes)
+        if annotation != annotations[index]:
             verb = "edit" if "hidden" not in changes else "hide" if annotation.hidden else "show"
-            self._edit_annotations(f"{verb} annotation", (*known[:index], annotation, *known[index + 1 :]))
+            annotations = (*annotations[:index], annotation, *annotations[index + 1 :])
+            self._edit_annotations(f"{verb} annotation", annotations)
 
     def remove_annotation(self, index: int) -> None:
-        known = self.asked.annotations
-        self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
+        annotations = self.project.annotations
+        self._edit_annotations("delete annotation", (*annotations[:index], *annotations[index + 1 :]))
 
     def keep_view(self, number: int, seen: View, name: str = "") -> None:
-        """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
-        old = next((named_view.name for named_view in self.asked.views if named_view.number == number), "")
-        own = self._view
-        view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
+        """Save the view as number `number`; from `seen` comes what only the plots know."""
+        old = next((named_view.name for named_view in self.project.views if named_view.number == number), "")
+        current = self._view
+        view = replace(seen, selection=current.selection, phase=current.phase, shown=current.shown)
         new_view = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", new_view, number)
 
     def rename_view(self, number: int, name: str) -> None:
-        for named_view in self.asked.views:
+        for named_view in self.project.views:
             if named_view.number == number and named_view.name != name:
                 self._edit_views(f"rename view {number}", replace(named_view, name=name), number)
 
@@ -698,19 +699,19 @@ class Workbench(EditBench[Snapshot, Project]):
         self._edit_views(f"delete view {number}", None, number)
 
     def name_phase(self, phase: int, name: str) -> None:
-        """Call a phase (from 0) otherwise, wherever its breaks go; as before if `name` is empty."""
+        """Name a phase (from 0), wherever its breakpoints go; its default name again if `name` is empty."""
         fit = self.snapshot.fit
         if fit is None or not 0 <= phase < fit.n or name == (fit.names[phase] if fit.names else ""):
             return
         start, end = fit.breaks[phase : phase + 2].tolist()
-        others = tuple(one for one in self.asked.phase_names if not start <= one.at_s < end)
+        others = tuple(one for one in self.project.phase_names if not start <= one.at_s < end)
         more = (PhaseName((start + end) / 2, name),) if name else ()
         names = tuple(sorted((*others, *more), key=lambda one: one.at_s))
-        if names != self.asked.phase_names:
-            self._edit(f"name phase {phase + 1}", replace(self.asked, phase_names=names))
+        if names != self.project.phase_names:
+            self._edit(f"name phase {phase + 1}", replace(self.project, phase_names=names))
 
     def write_note(self, phase: int | None, text: str | None) -> None:
-        """What a speaker says of a phase (from 0), of the run (None); as suggested if `text` is None."""
+        """Notes of a speaker on a phase (from 0) or the run (None); as suggested if `text` is None."""
         start, end, at = -math.inf, math.inf, None
         if phase is not None:
             fit = self.snapshot.fit
@@ -721,36 +722,36 @@ class Workbench(EditBench[Snapshot, Project]):
         whole = phase is None
         others = [
             one
-            for one in self.asked.spoken
+            for one in self.project.spoken
             if (one.at_s is None) != whole or not start <= (one.at_s or 0.0) < end
         ]
         spoken = (*others, *(() if text is None else (SpeakerNote(text, at),)))
-        if spoken != self.asked.spoken:
-            self._edit("write notes", replace(self.asked, spoken=spoken), f"note {phase}")
+        if spoken != self.project.spoken:
+            self._edit("write notes", replace(self.project, spoken=spoken), f"note {phase}")
 
     def name_region(self, region: str, name: str) -> None:
-        """Call a region otherwise; by its own name again if `name` is empty."""
-        names = dict(self.asked.names)
+        """Name a region; its own name again if `name` is empty."""
+        names = dict(self.project.names)
         names.pop(region, None)
         if name and name != region:
             names[region] = name
-        if names != self.asked.names:
-            self._edit(f"rename {region}", replace(self.asked, names=names))
+        if names != self.project.names:
+            self._edit(f"rename {region}", replace(self.project, names=names))
 
     def choose_report(self, choices: ReportChoices) -> None:
-        """What the next report is to hold, as that of today does."""
-        if choices != self.asked.report:
-            self._edit("choose what reports hold", replace(self.asked, report=choices))
+        """What reports hold from now on."""
+        if choices != self.project.report:
+            self._edit("choose what reports hold", replace(self.project, report=choices))
 
     def seal(self) -> None:
-        """The gesture is over: the next edit is a step of its own."""
+        """End a gesture: the next edit is a step of its own."""
         self.history.seal()
 
     # ---- statistics
 
     def watch(self, who: str, parts: frozenset[Part]) -> None:
-        """A panel shows these parts of the statistics from now on (none: it is hidden). Nothing is computed
-        that no panel shows."""
+        """A panel shows these parts of the statistics from now on (none: it is hidden). Only what some panel
+        shows is computed."""
         if parts:
             self._watched[who] = parts
         else:
@@ -760,26 +761,26 @@ class Workbench(EditBench[Snapshot, Project]):
             self._ask_statistics()
         elif self._counting.busy or self.snapshot.explained.problem:
             self._counting.cancel()
-            self._asked_statistics = None
+            self._last_request = None
 
     def set_scope(self, scope: str) -> None:
         self.scope = scope
         self._ask_statistics()
 
-    def _known_causality(self, run: TraceRun) -> Causality | None:
-        """Who waited for whom, if that is known with the rules of a run."""
-        known = self._causality
-        if known is None or known[0] is not self._store or known[1] is None:
+    def _causality_of(self, run: TraceRun) -> Causality | None:
+        """Who waited for whom, if that is computed with the rules of a run."""
+        cached = self._causality
+        if cached is None or cached[0] is not self._store or cached[1] is None:
             return None
-        return known[1] if known[1].rules == run.utilization.rules else None
+        return cached[1] if cached[1].rules == run.utilization.rules else None
 
-    def _known_causes(self, run: TraceRun) -> Causes | None:
-        """What caused the waiting, if that is known."""
-        known, causality = self._causes, self._known_causality(run)
-        return known[1] if known is not None and known[0] is causality else None
+    def _causes_of(self, run: TraceRun) -> Causes | None:
+        """What caused the waiting, if that is computed."""
+        cached, causality = self._causes, self._causality_of(run)
+        return cached[1] if cached is not None and cached[0] is causality else None
 
     def _find_causes(self, request: StatisticsRequest) -> None:
-        """What caused the waiting, when accounts have been shown."""
+        """Start computing what caused the waiting, once accounts have been shown."""
         causality = request.causality
         if causality is None or self._tracing_waits.busy:
             return
@@ -803,12 +804,12 @@ class Workbench(EditBench[Snapshot, Project]):
         self._tracing_waits.submit("Causes of waiting", work, done, failed)
 
     def _find_causality(self, request: StatisticsRequest) -> None:
-        """Who waited for whom, when what takes no pass over calls and messages has been shown."""
+        """Start computing who waited for whom, once what needs no pass over the events has been shown."""
         if request.parts & {"accounts", "words"} and request.causality is None:
             self._trace_waits(request.store, request.run.utilization.rules)
 
     def _trace_waits(self, store: TraceStore, rules: Rules) -> bool:
-        """Go through all calls and messages, once for a run and its rules; False: that was given up."""
+        """Go through all calls and messages, once for a run and its rules; False: that was cancelled."""
         if self._causality is not None and self._causality[1] is None:
             return False
         if self._tracing_waits.busy and self._rules_of_waits == rules:
@@ -841,23 +842,23 @@ class Workbench(EditBench[Snapshot, Project]):
         return True
 
     def cancel_waiting(self) -> None:
-        """Give up finding out who waited for whom, until another trace is opened."""
+        """Stop computing who waited for whom, until another trace is opened."""
         if self._tracing_waits.busy and self._store is not None:
             self._tracing_waits.cancel()
-            known = self._causality
-            if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
-                self._causes = known[1], None
+            cached = self._causality
+            if cached is not None and cached[1] is not None and cached[1].rules == self._rules_of_waits:
+                self._causes = cached[1], None
                 self._show()
             else:
                 self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
                 self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
-        if self._wanted_statistics(self.snapshot) is not None:
+        if self._next_request(self.snapshot) is not None:
             self._show()
 
-    def _wanted_statistics(self, snapshot: Snapshot) -> StatisticsRequest | None:
-        """What the panels that are looked at want to know now; None: what was asked for last."""
+    def _next_request(self, snapshot: Snapshot) -> StatisticsRequest | None:
+        """The request for what the visible panels show; None where it equals the last one."""
         if self._store is None or snapshot.run is None or snapshot.run.coarse or not self._watched:
             return None
         if snapshot.preview or snapshot.refining:
@@ -866,25 +867,25 @@ class Workbench(EditBench[Snapshot, Project]):
         if not parts:
             return None
         explained = snapshot.explained
-        known = explained.iterations if explained.run is snapshot.run else None
+        iterations = explained.iterations if explained.run is snapshot.run else None
         waits = bool(parts & {"accounts", "words"})
         called = dict(snapshot.project.names)
-        before = self._asked_statistics
-        same = before is not None and before.called == called and explained.fit is snapshot.fit
+        previous = self._last_request
+        same = previous is not None and previous.called == called and explained.fit is snapshot.fit
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
-            self._known_causality(snapshot.run) if waits else None,
-            self._known_causes(snapshot.run) if waits else None, called,
-            explained.words if same and explained.run is snapshot.run else None, known, explained,
+            self._causality_of(snapshot.run) if waits else None,
+            self._causes_of(snapshot.run) if waits else None, called,
+            explained.words if same and explained.run is snapshot.run else None, iterations, explained,
         )  # fmt: skip
-        return None if request.same(self._asked_statistics) else request
+        return None if request.same(self._last_request) else request
 
     def _request_statistics(self, request: StatisticsRequest) -> None:
-        """Of requests in quick succession (n under the hand) only the last is answered."""
+        """Of requests in quick succession (while n is dragged) only the last is answered."""
 
         def work(job: Job) -> Explained:
-            begun = time.monotonic()
-            while time.monotonic() - begun < self.settle:
+            start = time.monotonic()
+            while time.monotonic() - start < self.settle:
                 job.step(0, 0)
                 time.sleep(0.01)
             from desktop.data.statistics import Statistics
@@ -895,43 +896,43 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(statistics[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(explained: Explained) -> None:
-            if explained.causality is None and not explained.there and request.parts & {"accounts", "words"}:
-                given_up = self._causality is not None and self._causality[1] is None
-                explained = replace(explained, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
+            if explained.causality is None and not explained.remote and request.parts & {"accounts", "words"}:
+                cancelled = self._causality is not None and self._causality[1] is None
+                explained = replace(explained, waits=self._why_no_waits if cancelled else WAITS_ON_THE_WAY)
             self._show(explained=explained)
 
         def done(explained: Explained) -> None:
             show(explained)
-            if not explained.there:
+            if not explained.remote:
                 self._find_causality(request)
             self._find_causes(request)
 
         def failed(error: BaseException) -> None:
-            # What was asked for stays as it is: the same would fail again, and again.
+            # `_last_request` stays: the same request would only fail again.
             self._show(explained=Explained(request.fit, problem=str(error)))
 
         self._counting.submit("Statistics", work, done, failed)
 
     def ask_what_if(self, changes: Changes | None) -> None:
-        """Predict the run with changes, of which the last win; None: as it was."""
-        if changes != self.asked.what_if:
-            self._edit("change what is different", replace(self.asked, what_if=changes), "what if")
+        """Predict the run with these changes, the last ones asked for; None: as recorded."""
+        if changes != self.project.what_if:
+            self._edit("change what is different", replace(self.project, what_if=changes), "what if")
 
     def _imagine(self) -> None:
-        """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
-        shown, imagined = self.snapshot, self.snapshot.imagined
-        changes = self.asked.what_if
+        """Start the prediction that a visible panel or plot needs."""
+        snapshot, imagined = self.snapshot, self.snapshot.imagined
+        changes = self.project.what_if
         looked_at = any("whatif" in parts for parts in self._watched.values())
-        wanted = looked_at or changes is not None or imagined.changes is not None
-        if not wanted or shown.preview or shown.refining or self._store is None:
+        needed = looked_at or changes is not None or imagined.changes is not None
+        if not needed or snapshot.preview or snapshot.refining or self._store is None:
             return
-        if shown.run is not None and shown.fit is not None and not shown.run.coarse:
-            breaks, known = tuple(shown.fit.breaks[1:-1].tolist()), self._known_causality(shown.run)
+        if snapshot.run is not None and snapshot.fit is not None and not snapshot.run.coarse:
+            breakpoints, waits = tuple(snapshot.fit.breaks[1:-1].tolist()), self._causality_of(snapshot.run)
             far = self._store.elsewhere is not None  # then the run is replayed there
-            if known is None and not far and self._trace_waits(self._store, shown.run.utilization.rules):
-                self._imagining.wait()  # there is one pass for all who need it, and one copy of what it finds
+            if waits is None and not far and self._trace_waits(self._store, snapshot.run.utilization.rules):
+                self._imagining.wait()  # one pass over the events serves both
             else:
-                self._imagining.look(self._store, shown.run, breaks, changes, known)
+                self._imagining.look(self._store, snapshot.run, breakpoints, changes, waits)
 
     # ---- looking
 
@@ -973,12 +974,12 @@ class Workbench(EditBench[Snapshot, Project]):
         self._look(shown=self._view.shown ^ {name})
 
     def show_view(self, number: int) -> View | None:
-        """Look at what was kept under a number; the plots show its span and order."""
-        for named_view in self.asked.views:
+        """Show the view of this number, and return it; the plots take its span and order."""
+        for named_view in self.project.views:
             if named_view.number == number:
                 view = named_view.view
-                there = view.phase is not None and view.phase < len(self.snapshot.rows)
-                self._look(selection=view.selection, phase=view.phase if there else None, shown=view.shown)
+                exists = view.phase is not None and view.phase < len(self.snapshot.rows)
+                self._look(selection=view.selection, phase=view.phase if exists else None, shown=view.shown)
                 return view
         return None
 
@@ -986,7 +987,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     @property
     def _phases(self) -> PhaseSettings:
-        return self.asked.phases
+        return self.project.phases
 
     @property
     def _view(self) -> View:
@@ -995,16 +996,16 @@ class Workbench(EditBench[Snapshot, Project]):
     def _rules(self) -> Rules:
         from desktop.data.utilization import Rules
 
-        return self.asked.rules or Rules()
+        return self.project.rules or Rules()
 
     def _tell(self, snapshot: Snapshot) -> None:
-        request = self._wanted_statistics(snapshot)
+        request = self._next_request(snapshot)
         if request is not None:
-            self._asked_statistics = request
+            self._last_request = request
             if snapshot.explained.scopes:
                 snapshot = replace(snapshot, explained=replace(snapshot.explained, outdated=True))
         super()._tell(snapshot)
-        if request is not None and request is self._asked_statistics:
+        if request is not None and request is self._last_request:
             self._request_statistics(request)
         self._imagine()
 
@@ -1014,70 +1015,70 @@ class Workbench(EditBench[Snapshot, Project]):
         if view != project.view:
             self._show(project=replace(project, view=view))
 
-    def _edit(self, label: str, asked: Project, key: str | None = None) -> None:
+    def _edit(self, label: str, project: Project, key: str | None = None) -> None:
         if self.snapshot.run is not None:
-            super()._edit(label, asked, key)
+            super()._edit(label, project, key)
 
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
-        self._edit(label, replace(self.asked, phases=phases), key)
+        self._edit(label, replace(self.project, phases=phases), key)
 
     def _edit_rules(self, label: str, **changes: object) -> None:
         rules = changed(self._rules(), changes)
         if rules != self._rules():
-            self._edit(label, replace(self.asked, rules=rules))
+            self._edit(label, replace(self.project, rules=rules))
 
     def _edit_annotations(self, label: str, annotations: tuple[Annotation, ...]) -> None:
-        self._edit(label, replace(self.asked, annotations=annotations))
+        self._edit(label, replace(self.project, annotations=annotations))
 
     def _edit_views(self, label: str, new_view: NamedView | None, number: int) -> None:
-        others = [one for one in self.asked.views if one.number != number]
+        others = [one for one in self.project.views if one.number != number]
         views = tuple(sorted([*others, *([new_view] if new_view else [])], key=lambda one: one.number))
-        if views != self.asked.views:
-            self._edit(label, replace(self.asked, views=views))
+        if views != self.project.views:
+            self._edit(label, replace(self.project, views=views))
 
-    def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
-        phases, fit = self._by_hand(breaks, locked)
+    def _hand_edit(self, label: str, breakpoints: tuple[float, ...], locked: tuple[float, ...]) -> None:
+        phases, fit = self._by_hand(breakpoints, locked)
         self._fits.single[phases] = fit
         self._edit_phases(label, None, phases)
 
-    def turn(self, asked: Project) -> None:
+    def turn(self, project: Project) -> None:
         """Show a project of the history; the view is not part of it."""
-        project, before = asked, self.snapshot.project
-        view = before.view
-        if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
+        old = self.snapshot.project
+        view = old.view
+        if (project.phases.n, project.phases.model) != (old.phases.n, old.phases.model):
             view = replace(view, phase=None)
-        shown = replace(project, view=view)
-        if (project.rules, project.limit, project.curve) != (before.rules, before.limit, before.curve):
-            self._rebuild(shown)
+        rebuild = (project.rules, project.limit, project.curve) != (old.rules, old.limit, old.curve)
+        project = replace(project, view=view)
+        if rebuild:
+            self._rebuild(project)
         else:
-            self._resolve(project=shown, preview=False)
+            self._resolve(project=project, preview=False)
 
-    def _rebuild(self, shown: Project) -> None:
-        """The rules, the limit or the choice of the curve have changed: it has to be built anew, beside the
-        window."""
-        store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
-        key, name = self._key(self._phases), self.asked.curve
+    def _rebuild(self, project: Project) -> None:
+        """Build the curve anew beside the window, as its rules, its limit or its kind have changed."""
+        store, rules, unlimited, limit = self._store, self._rules(), self._unlimited, self.project.limit
+        key, name = self._key(self._phases), self.project.curve
         assert store is not None
-        if known is not None and known[0].coarse:
-            known = None  # what is built now is exact
-        same = known is not None and (known[0].rules, known[0].name) == (rules, name)
+        if unlimited is not None and unlimited[0].coarse:
+            unlimited = None  # what is built now is exact
+        same = unlimited is not None and (unlimited[0].rules, unlimited[0].name) == (rules, name)
 
         def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
-            whole = known if same else None
+            whole = unlimited if same else None
             whole = whole or build_run(
-                store, rules, key._replace(locked=()), job, name, None if known is None else known[0]
+                store, rules, key._replace(locked=()), job, name, None if unlimited is None else unlimited[0]
             )
             return whole, whole if limit is None else part_of(whole[0], limit, key, job)
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: object) -> None:
             self._unlimited, (run, self._fits) = built
             self._sharpening.cancel()
-            chosen, self._choosing = self._choosing, None
-            swept = self._fits.sweeps.get(self._key(self._phases))
-            if chosen is not None and chosen[0] == run.name and swept is not None:
-                asked = replace(self.asked, phases=suggested_of(self._phases, run, swept))
-                self.branch.edit(chosen[1], asked, chosen[2])
-                more["project"] = replace(asked, view=replace(self._view, phase=None))
+            choice, self._choosing = self._choosing, None
+            sweep = self._fits.sweeps.get(self._key(self._phases))
+            if choice is not None and choice[0] == run.name and sweep is not None:
+                edited = replace(self.project, phases=suggested_of(self._phases, run, sweep))
+                self.branch.edit(choice[1], edited, choice[2])
+                more["project"] = replace(edited, view=replace(self._view, phase=None))
             # The old fit says nothing about the new curve.
             self._resolve(run, opening=None, fit=None, rows=(), boundaries=(), **more)
 
@@ -1085,16 +1086,16 @@ class Workbench(EditBench[Snapshot, Project]):
             self._keep_rules()
             self._show(opening=None, problem=problem_of(error))
 
-        if known is not None and same and limit is None:
+        if unlimited is not None and same and limit is None:
             self._files.cancel()
-            done((known, known), project=shown, preview=False)
+            done((unlimited, unlimited), project=project, preview=False)
             return
-        self._resolve(project=shown, preview=False)
+        self._resolve(project=project, preview=False)
         title = "Building the curve" if limit is None or not same else "Limiting the analysis"
         self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def _keep_rules(self) -> None:
-        """Leave a change of rules or of the limit, made or undone, whose curve was not finished."""
+        """Take back a change of rules or of the limit (also an undone one) whose curve was not finished."""
         run = self.snapshot.run
         if run is None or self._is_of(run):
             return
@@ -1102,7 +1103,7 @@ class Workbench(EditBench[Snapshot, Project]):
             go(self.branch)
             if self._is_of(run):
                 break
-        self._resolve(project=replace(self.asked, view=self._view))
+        self._resolve(project=replace(self.project, view=self._view))
         self.sharpen()
 
     def _is_of(self, run: TraceRun) -> bool:
@@ -1111,12 +1112,12 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _on(self, run: TraceRun) -> bool:
         """Whether a run is of the curve and the part of it that the project asks for."""
-        return (self.asked.limit, self.asked.curve) == (run.limit, run.name)
+        return (self.project.limit, self.project.curve) == (run.limit, run.name)
 
     def _resolve(self, run: TraceRun | None = None, **changes: object) -> None:
-        """Answer the project: from what is known, at once if that is quick, else by a job.
+        """Find the fit of the project: from the cache, at once if that is quick, else by a job.
 
-        One snapshot says it all, so that the window is drawn once.
+        Everything is shown in one snapshot, so that the window is drawn once.
         """
         run, phases = run or self.snapshot.run, self._phases
         if run is None:
@@ -1127,13 +1128,13 @@ class Workbench(EditBench[Snapshot, Project]):
             self._sweeping.cancel()
             self._show(run=run, **changes, refining=True)
             return
-        sweep, suggestion, known = self._fits.sweeps.get(self._key(phases), (None, None, None))
-        fit = self._known(phases) or self._quick(run, phases)
-        shown = None if "fit" in changes else self.snapshot.fit
+        sweep, suggestion, landmarks = self._fits.sweeps.get(self._key(phases), (None, None, None))
+        fit = self._fit_of(phases) or self._quick(run, phases)
+        old_fit = None if "fit" in changes else self.snapshot.fit
         changes.pop("fit", None)
-        changes |= {"sweep": sweep, "suggestion": suggestion, "known": known, "refining": fit is None}
-        changes["given_up"] = sweep is None and self._is_given_up(phases)
-        self._show_fit(fit or shown, run, **changes)
+        changes |= {"sweep": sweep, "suggestion": suggestion, "landmarks": landmarks, "refining": fit is None}
+        changes["sweep_cancelled"] = sweep is None and self._is_cancelled(phases)
+        self._show_fit(fit or old_fit, run, **changes)
         if sweep is None or reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
@@ -1142,15 +1143,15 @@ class Workbench(EditBench[Snapshot, Project]):
             self._fitting.cancel()
 
     def _tracks(self, run: TraceRun) -> dict[str, object]:
-        """The curves below that are known; others are built beside the window."""
-        asked, store, use = self.asked.tracks, self._store, run.utilization
+        """The curves below that are built; others are built beside the window."""
+        names, store, use = self.project.tracks, self._store, run.utilization
         if run.coarse:
             return {"tracks": ()}
         assert store is not None
-        if self._made is None or self._made[0] is not use:
-            self._made, self._building = (use, {}), []
-        curves = self._made[1]
-        missing = [name for name in asked if name not in curves]
+        if self._curves is None or self._curves[0] is not use:
+            self._curves, self._building = (use, {}), []
+        curves = self._curves[1]
+        missing = [name for name in names if name not in curves]
 
         def work(job: Job) -> dict[str, StepCurve | None]:
             from desktop.data.curves import build_curve
@@ -1169,7 +1170,7 @@ class Workbench(EditBench[Snapshot, Project]):
             now = self.snapshot.run
             if now is not None and now.utilization is use:
                 self._show(**self._tracks(now))
-            lack = [name for name in self.asked.tracks if name in by_name and by_name[name] is None]
+            lack = [name for name in self.project.tracks if name in by_name and by_name[name] is None]
             if lack:
                 self._show(problem=Problem(f"This trace has no curve {', '.join(lack)}."))
 
@@ -1178,36 +1179,36 @@ class Workbench(EditBench[Snapshot, Project]):
         elif not self._tracking.busy or self._building != missing:
             self._building = missing
             self._tracking.submit("Building curves", work, done, self._failed)
-        known = ((name, curves.get(name)) for name in asked)
-        return {"tracks": tuple((name, curve) for name, curve in known if curve is not None)}
+        drawn = ((name, curves.get(name)) for name in names)
+        return {"tracks": tuple((name, curve) for name, curve in drawn if curve is not None)}
 
-    def _known(self, phases: PhaseSettings) -> PhaseFit | None:
+    def _fit_of(self, phases: PhaseSettings) -> PhaseFit | None:
         fit = self._fits.single.get(phases)
-        swept = self._fits.sweeps.get(self._key(phases))
-        if fit is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept.sweep):
-            fit = swept.sweep.fit(phases.n)
+        sweep = self._fits.sweeps.get(self._key(phases))
+        if fit is None and phases.breaks is None and sweep is not None and phases.n <= reaches(sweep.sweep):
+            fit = sweep.sweep.fit(phases.n)
         return fit
 
     def _key(self, phases: PhaseSettings) -> SweepKey:
-        return key_of(phases, self.asked.annotations)
+        return key_of(phases, self.project.annotations)
 
     def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
             fit = with_breakpoints(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
-            fit = self._timed_fit(run, phases, self._fits, self.snapshot.known)
+            fit = self._timed_fit(run, phases, self._fits, self.snapshot.landmarks)
         else:
             return None
         self._fits.single[phases] = fit
         return fit
 
     def _request_fit(self, run: TraceRun, phases: PhaseSettings) -> None:
-        fits, swept = self._fits, self._fits.sweeps.get(self._key(phases))
-        known, asked = None if swept is None else swept.known, self.asked
+        fits, sweep = self._fits, self._fits.sweeps.get(self._key(phases))
+        landmarks, project = None if sweep is None else sweep.landmarks, self.project
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
-            fit = named(run, self._timed_fit(run, phases, fits, known, job.stop), asked)
+            fit = named(run, self._timed_fit(run, phases, fits, landmarks, job.stop), project)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(answer: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
@@ -1222,14 +1223,14 @@ class Workbench(EditBench[Snapshot, Project]):
     def _request_sweep(self, run: TraceRun, phases: PhaseSettings) -> None:
         """Every n, up to the one in use as far as that does not take too long."""
         fits, key = self._fits, self._key(phases)
-        if self._is_given_up(phases):
+        if self._is_cancelled(phases):
             return
-        self._given_up = None
-        known = fits.sweeps.get(key)
-        to = 0 if known is None else reaches(known.sweep)
-        if known is not None and to >= LIMIT:
+        self._cancelled_sweep = None
+        sweep = fits.sweeps.get(key)
+        to = 0 if sweep is None else reaches(sweep.sweep)
+        if sweep is not None and to >= LIMIT:
             return
-        while known is not None and to < min(phases.n, LIMIT):
+        while sweep is not None and to < min(phases.n, LIMIT):
             to = min(2 * to, LIMIT)
         if self._sweeping.busy and self._widening is not None:
             of, widened, far = self._widening
@@ -1237,35 +1238,35 @@ class Workbench(EditBench[Snapshot, Project]):
                 return
         self._widening = fits, key, to
 
-        def done(answer: Swept) -> None:
+        def done(answer: SweepResult) -> None:
             fits.sweeps[key] = answer
             if self.snapshot.run is run and self._key(self.snapshot.project.phases) == key:
-                self._show(sweep=answer.sweep, suggestion=answer.suggestion, known=answer.known)
+                self._show(sweep=answer.sweep, suggestion=answer.suggestion, landmarks=answer.landmarks)
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: sweep_of(run, key, job, known, to), done, self._fit_failed
+            "Fitting every n", lambda job: sweep_of(run, key, job, sweep, to), done, self._fit_failed
         )
 
     @staticmethod
     def _timed_fit(
-        run: TraceRun, phases: PhaseSettings, fits: Fits, known: Landmarks | None, stop: Bytes | None = None
+        run: TraceRun, phases: PhaseSettings, fits: Fits, events: Landmarks | None, stop: Bytes | None = None
     ) -> PhaseFit:
-        begun = time.perf_counter()
-        fitted = phases.fit(run.curve, known, stop=stop)
-        fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
+        start = time.perf_counter()
+        fitted = phases.fit(run.curve, events, stop=stop)
+        fits.pace[phases.model] = (time.perf_counter() - start) / phases.n
         return fitted
 
     def _by_hand(
-        self, breaks: tuple[float, ...], locked: tuple[float, ...]
+        self, breakpoints: tuple[float, ...], locked: tuple[float, ...]
     ) -> tuple[PhaseSettings, PhaseFit]:
-        """The fit with these breaks, and how to ask for it. Phases between the same breaks as before are
+        """The fit with these breakpoints, and its settings. Phases between the same breakpoints as before are
         exactly as before."""
-        run, settled = self.snapshot.run, self._settled()
-        assert run is not None and settled is not None
-        ends = settled.breaks.tolist()
-        known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
-        phases = replace(self._phases, locked=locked).by_hand(breaks, known)
-        fit = with_breakpoints(run, phases, settled)
+        run, current = self.snapshot.run, self._current_fit()
+        assert run is not None and current is not None
+        ends = current.breaks.tolist()
+        old_phases = zip(ends[:-1], ends[1:], current.degree.tolist(), strict=True)
+        phases = replace(self._phases, locked=locked).by_hand(breakpoints, old_phases)
+        fit = with_breakpoints(run, phases, current)
         if phases.degrees is not None:
             phases = replace(phases, degrees=tuple(fit.degree.tolist()))
         return phases, fit
@@ -1280,36 +1281,36 @@ class Workbench(EditBench[Snapshot, Project]):
         self._show(run=run, **changes)
 
     def _named(self, run: TraceRun, fit: PhaseFit) -> PhaseFit:
-        """The fit with what its phases are called; the same object as long as it is asked for again."""
-        asked = self.asked.phase_names, self.asked.names
+        """The fit with the names of its phases; the same object for the same fit and names."""
+        names = self.project.phase_names, self.project.names
         recent = self._named_fits
-        for k, (known, how, fit_named) in enumerate(recent):
-            if known is fit and how == asked:
+        for k, (bare, how, fit_named) in enumerate(recent):
+            if bare is fit and how == names:
                 recent.append(recent.pop(k))
                 return fit_named
-        fit_named = named(run, fit, self.asked)
-        recent.append((fit, asked, fit_named))
+        fit_named = named(run, fit, self.project)
+        recent.append((fit, names, fit_named))
         del recent[:-NAMED]
         return fit_named
 
-    def _settled(self) -> PhaseFit | None:
+    def _current_fit(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""
         run = self.snapshot.run
         if run is None or not self._on(run):
             return None
-        return self._known(self._phases) or self.snapshot.fit
+        return self._fit_of(self._phases) or self.snapshot.fit
 
-    def _settled_breakpoints(self) -> tuple[float, ...]:
-        settled = self._settled()
-        return () if settled is None else tuple(settled.breaks.tolist())
+    def _breakpoints(self) -> tuple[float, ...]:
+        fit = self._current_fit()
+        return () if fit is None else tuple(fit.breaks.tolist())
 
-    def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
-        breaks = self._settled_breakpoints()
-        if not 0 < index < len(breaks) - 1:
+    def _moved_breakpoints(self, index: int, time_s: float) -> tuple[float, ...] | None:
+        times = self._breakpoints()
+        if not 0 < index < len(times) - 1:
             return None
-        gap = min(CLOSEST * (breaks[-1] - breaks[0]), (breaks[index + 1] - breaks[index - 1]) / 4)
-        limited = max(breaks[index - 1] + gap, min(breaks[index + 1] - gap, time_s))
-        return (*breaks[:index], limited, *breaks[index + 1 :])
+        gap = min(CLOSEST * (times[-1] - times[0]), (times[index + 1] - times[index - 1]) / 4)
+        limited = max(times[index - 1] + gap, min(times[index + 1] - gap, time_s))
+        return (*times[:index], limited, *times[index + 1 :])
 
     def _failed(self, error: BaseException) -> None:
         self._show(problem=problem_of(error))
@@ -1318,41 +1319,42 @@ class Workbench(EditBench[Snapshot, Project]):
         self._show(refining=False, problem=problem_of(error))
 
     def _release(self, *, park: bool = True) -> None:
-        """Put the trace that is shown aside, as long as few are and memory allows; else close its store, and
-        those of all before."""
+        """Put the trace that is shown aside, as far as `PARKED` and memory allow; else close its store. Those
+        put aside first are closed first; without `park` all are."""
         if self._store is not None:
             self._tracking.cancel()
             self._sharpening.cancel()
-            self._made = None
+            self._curves = None
             self._counting.cancel()
             self._imagining.forget()
             self._tracing_waits.cancel()
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
                 waits = None
-            self._asked_statistics = self._statistics = self._causality = self._causes = None
+            self._last_request = self._statistics = self._causality = self._causes = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if run is not None and (run.coarse or whole is None or run.whole is not whole[0]):
-                run = None  # it is not all that it is to be
+                run = None  # it is not complete
             if document is not None and run is not None and whole is not None:
-                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp, waits))
+                parts = whole, (run, self._fits)
+                self._parked.append(OpenedTrace(store, document, *parts, self._stamp, waits))
             else:
                 store.close()
         most = PARKED if park else 0
         while len(self._parked) > most or sum(one.size for one in self._parked) > memory.limit():
             self._parked.pop(0).store.close()
 
-    def _take_parked(self, source: Path, options: OpenOptions, project: Project | None) -> Opened | None:
-        """What was put aside of a trace, if it is still what is asked for."""
+    def _take_parked(self, source: Path, options: OpenOptions, project: Project | None) -> OpenedTrace | None:
+        """The trace that was put aside, if it is of the same source and settings."""
         from desktop.data.utilization import Rules
 
         for one in self._parked:
             if (one.document.source, one.document.options) == (source, options) and project is not None:
                 self._parked.remove(one)
-                wanted = project.rules or Rules(), project.limit, project.curve
-                run = one.shown[0]
-                if one.stamp == stamp_of(source) and (run.rules, run.limit, run.name) == wanted:
+                request = project.rules or Rules(), project.limit, project.curve
+                run = one.analysed[0]
+                if one.stamp == stamp_of(source) and (run.rules, run.limit, run.name) == request:
                     return one
                 one.store.close()
                 return None

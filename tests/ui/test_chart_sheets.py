@@ -55,7 +55,7 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.watch_page import _processors
-from desktop.workbench.comparing import Scaled
+from desktop.workbench.comparing import ScaledEffect
 from desktop.workbench.modelling import ModelBench
 from tests.inline import Inline
 
@@ -144,7 +144,7 @@ def every_kind() -> dict[str, Content]:
     shown = bench.snapshot
     d, p = np.array([1.0, 2, 4, 8]), np.array([2.0, 4, 8, 16])
     doses = [("loop A", dose(d, 2 * d + 0.1, 0.1 * d)), ("sort", dose(d, 0.3 * d**1.4, 0.1 * d))]
-    scaled = [Scaled("sort", tuple(p), tuple(20 / p + 1), (0.2,) * 4, over_processors(p, 20 / p + 1))]
+    scaled = [ScaledEffect("sort", tuple(p), tuple(20 / p + 1), (0.2,) * 4, over_processors(p, 20 / p + 1))]
     sweep = phases.sweep(steps(), "mixed", 12)
     epsilon, breaks = EpsilonPlot(), BreakpointPicture()
     epsilon.set_sweep(sweep.epsilon, 3, "mixed", int(sweep.n[0]))

@@ -379,11 +379,11 @@ def test_opened_traces_have_tabs_with_their_own_n_view_and_selection(
     assert trace.curve_view.visible_range() == pytest.approx((0.5, 2.5))
     trace.actions_by_id["close"].trigger()
     settle(qtbot, frame)
-    assert len(projects.workspace.runs) == 3 and projects.opened == (0, 1), "it stays in the project"
+    assert len(projects.workspace.runs) == 3 and projects.open_runs == (0, 1), "it stays in the project"
     assert bar.count() == 2
     projects.show_run(2)
     settle(qtbot, frame)
-    assert projects.opened == (0, 1, 2)
+    assert projects.open_runs == (0, 1, 2)
 
 
 def test_of_traces_put_aside_few_are_kept_and_a_changed_file_is_read_anew(

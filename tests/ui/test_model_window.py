@@ -98,7 +98,7 @@ def delete(window: QWidget) -> None:
 @pytest.fixture
 def opened(window: ModelPage) -> ModelPage:
     """As the paper has it: t', 1/p + 1/sqrt(p)."""
-    window.bench.open_kept(KeptTable(example_table(), settings=ModelSettings()))
+    window.bench.open_record(KeptTable(example_table(), settings=ModelSettings()))
     assert window.bench.snapshot.problem == ""
     return window
 
@@ -400,7 +400,7 @@ def test_a_hundred_thousand_rows_stay_fluent(window: ModelPage, tmp_path: Path) 
     file = tmp_path / "many.csv"
     file.write_text("code,system,p,time\n" + "\n".join(rows) + "\n")
     # One fit of few cells: it is the table that is tried here.
-    window.bench.open_kept(KeptTable(file, settings=ModelSettings(("1/p", "1"), joint=False)))
+    window.bench.open_record(KeptTable(file, settings=ModelSettings(("1/p", "1"), joint=False)))
     assert window.measured.model().rowCount() == n and fit_of(window).n == n
 
     def seconds(act) -> float:

@@ -97,7 +97,7 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
     bench.watch("test", frozenset({"accounts"}))
     qtbot.waitUntil(lambda: bench.snapshot.explained.path is not None, timeout=60_000)
     found = bench.snapshot.explained
-    assert found.replayed and found.there and found.words is not None and not found.waits
+    assert found.replayed and found.remote and found.words is not None and not found.waits
     assert found.causality is None and bench._causality is None and not bench._tracing_waits.busy
     with open_trace(far) as store:
         own = Statistics(store).causes(found.run.utilization).path_line(found.run.utilization)
@@ -200,7 +200,7 @@ def test_a_coarse_curve_is_in_hand_until_the_exact_one_has_come(
         assert "Coarse" not in page.curve_view.accessibleDescription()
         assert page.actions_by_id["report"].isEnabled()
         qtbot.waitUntil(lambda: bench.snapshot.explained.replayed, timeout=60_000)
-        qtbot.waitUntil(lambda: "exact" not in bench.fits_under_way)
+        qtbot.waitUntil(lambda: "exact" not in bench.running_fits)
 
         # of one that nobody has touched the suggestion is that of the exact curve
         bench.close_document()
@@ -269,7 +269,7 @@ def test_an_exact_curve_that_was_stopped_or_failed_is_asked_for_again_and_a_chos
         opened()
         bench.cancel_exact()
         held.set()
-        qtbot.waitUntil(lambda: "exact" not in bench.fits_under_way)
+        qtbot.waitUntil(lambda: "exact" not in bench.running_fits)
         assert bench.snapshot.run.coarse
         again.trigger()
         assert bench._sharpening.busy

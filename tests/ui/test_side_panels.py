@@ -116,7 +116,8 @@ def effects(qtbot: QtBot, window: TracePage) -> tuple[EffectsPanel, EffectsSide]
     side = window.desk.sides["effects"]
     assert isinstance(side, EffectsSide)
     settle(qtbot, window)
-    if side.snapshot.names and side.snapshot.shown is not None and side.snapshot.shown.effects is not None:
+    content = side.snapshot.content
+    if side.snapshot.names and content is not None and content.effects is not None:
         qtbot.waitUntil(
             lambda: side.snapshot.pinned is not None and window.panel("effects").pages.currentIndex() == 1,
             timeout=TIMEOUT,
@@ -128,9 +129,9 @@ def model(qtbot: QtBot, window: TracePage) -> tuple[ModelPanel, ModelSide]:
     window.show_panel("model")
     side = window.desk.sides["model"]
     assert isinstance(side, ModelSide)
-    qtbot.waitUntil(lambda: not side.snapshot.names or side.snapshot.shown is not None, timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: not side.snapshot.names or side.snapshot.content is not None, timeout=TIMEOUT)
     settle(qtbot, window)
-    shown = side.snapshot.shown
+    shown = side.snapshot.content
     if shown is not None and shown.project.table is not None:
         qtbot.waitUntil(lambda: window.panel("model").pages.currentIndex() == 1, timeout=TIMEOUT)
     return window.panel("model"), side
@@ -167,7 +168,7 @@ def test_nothing_is_opened_or_loaded_before_a_panel_is_in_front(
     projects = window.desk.projects
     projects.add_files(experiments=(experiment,), tables=(times,))
     settle(qtbot, window)
-    assert all(side.bench is None and side.snapshot.shown is None for side in window.desk.sides.values())
+    assert all(side.bench is None and side.snapshot.content is None for side in window.desk.sides.values())
     assert window.desk.sides["effects"].snapshot.names == ("plan",)
     _, side = effects(qtbot, window)
     bench = side.bench
@@ -175,9 +176,9 @@ def test_nothing_is_opened_or_loaded_before_a_panel_is_in_front(
     window.show_panel("table")
     qtbot.waitUntil(lambda: side.bench is None)
     bench.set_analysis("halve", half=True)
-    assert side.snapshot.shown is None, "nobody looks"
+    assert side.snapshot.content is None, "nobody looks"
     effects(qtbot, window)
-    assert side.bench is bench and side.snapshot.shown is bench.snapshot
+    assert side.bench is bench and side.snapshot.content is bench.snapshot
 
 
 def test_the_window_starts_without_what_computes_them() -> None:
@@ -324,7 +325,7 @@ def test_of_several_experiments_one_is_chosen_and_a_response(
     window.desk.projects.add_files(experiments=(SCREEN, experiment))
     panel, side = effects(qtbot, window)
     assert [panel.choice.itemText(k) for k in range(panel.choice.count())] == [SCREEN.name, "plan"]
-    assert side.snapshot.chosen == 0 and panel.effects.frames.rowCount() == 15
+    assert side.snapshot.index == 0 and panel.effects.frames.rowCount() == 15
     panel.choice.setCurrentIndex(1)
     panel.choice.activated.emit(1)
     effects(qtbot, window)
@@ -395,7 +396,7 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     panel, side = model(qtbot, window)
     said = told(capsys, "model", times, "--json")
     assert isinstance(said["parameters"], list)
-    fit = side.snapshot.shown.fit if side.snapshot.shown is not None else None
+    fit = side.snapshot.content.fit if side.snapshot.content is not None else None
     assert fit is not None and fit.sse == said["sse"]
     shown = _column(panel.parameters, "value")
     assert shown == [one["value"] for one in said["parameters"]]
@@ -432,7 +433,7 @@ def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, 
     window.actions_by_id["add_run_to_model"].trigger()
     panel, side = model(qtbot, window)
     assert bench.history.undo_label == "add runs of traces" and side.snapshot.names == ("runs of traces",)
-    (row,) = side.snapshot.here
+    (row,) = side.snapshot.rows
     assert bench.snapshot.run is not None and row.time == bench.snapshot.run.curve.duration
     assert (row.code, row.system, row.p) == ("cholesky", "this system", 16)
     assert not panel.add_run.isEnabled() and "already" in panel.add_run.toolTip()
@@ -441,22 +442,22 @@ def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, 
     assert side.snapshot.names == () and panel.add_run.isEnabled()
     bench.redo()
     model(qtbot, window)
-    assert [one.time for one in side.snapshot.here] == [row.time]
+    assert [one.time for one in side.snapshot.rows] == [row.time]
 
     panel.phases.setChecked(True)
     assert panel.add_run.isEnabled(), "its phases are not there yet"
     qtbot.mouseClick(panel.add_run, Qt.MouseButton.LeftButton)
     settle(qtbot, window)
     assert bench.snapshot.fit is not None
-    assert [one.time for one in side.snapshot.here[1:]] == bench.snapshot.fit.duration.tolist()
-    assert [one.code for one in side.snapshot.here[1:]] == [f"cholesky, phase {k}" for k in (1, 2, 3, 4)]
+    assert [one.time for one in side.snapshot.rows[1:]] == bench.snapshot.fit.duration.tolist()
+    assert [one.code for one in side.snapshot.rows[1:]] == [f"cholesky, phase {k}" for k in (1, 2, 3, 4)]
     assert bench.history.undo_label == "add 4 rows"
     projects.save(tmp_path / "p.phasewright")
     (kept,) = read_workspace(tmp_path / "p.phasewright").tables
-    assert kept.edits is not None and kept.edits.added == side.snapshot.here
+    assert kept.edits is not None and kept.edits.added == side.snapshot.rows
     bench.undo()
     settle(qtbot, window)
-    assert len(side.snapshot.here) == 1
+    assert len(side.snapshot.rows) == 1
 
 
 def test_this_run_goes_into_the_table_that_is_chosen(
@@ -466,14 +467,14 @@ def test_this_run_goes_into_the_table_that_is_chosen(
     other.write_text("code,system,p,t_prime\nLU,a,1,2\nLU,a,2,2.5\nLU,a,4,4\n")
     window.desk.projects.add_files(tables=(times, other))
     panel, side = model(qtbot, window)
-    assert panel.choice.count() == 2 and side.snapshot.chosen == 0
+    assert panel.choice.count() == 2 and side.snapshot.index == 0
     panel.on_system.setEditText(" ")
     assert not panel.add_run.isEnabled() and "Name the code" in panel.add_run.toolTip()
     panel.on_system.setEditText("cluster")
     qtbot.mouseClick(panel.add_run, Qt.MouseButton.LeftButton)
     settle(qtbot, window)
-    (row,) = side.snapshot.here
-    shown = side.snapshot.shown
+    (row,) = side.snapshot.rows
+    shown = side.snapshot.content
     assert shown is not None and shown.project.table is not None and shown.view.lines == {row.line}
     assert len(shown.project.table.rows) == 21 and (shown.view.code, shown.view.system) == (
         "cholesky",
@@ -488,7 +489,7 @@ def test_this_run_goes_into_the_table_that_is_chosen(
     window.workbench.undo()
     panel.choice.activated.emit(0)
     model(qtbot, window)
-    assert side.snapshot.here == () and panel.add_run.isEnabled()
+    assert side.snapshot.rows == () and panel.add_run.isEnabled()
 
 
 def test_a_table_that_is_still_to_be_read_gets_the_run(qtbot: QtBot, window: TracePage, times: Path) -> None:
@@ -500,7 +501,7 @@ def test_a_table_that_is_still_to_be_read_gets_the_run(qtbot: QtBot, window: Tra
     bench = window.desk.projects.bench("tables", 0)
     qtbot.waitUntil(lambda: not bench.busy, timeout=TIMEOUT)
     panel, _ = model(qtbot, window)
-    assert len(side.snapshot.here) == 1
+    assert len(side.snapshot.rows) == 1
     times.rename(times.with_name("moved.csv"))
     window.desk.projects.remove("tables", 0)
     window.desk.projects.add_files(tables=(times,))
@@ -511,7 +512,7 @@ def test_a_table_that_is_still_to_be_read_gets_the_run(qtbot: QtBot, window: Tra
     times.with_name("moved.csv").rename(times)
     qtbot.mouseClick(panel.again, Qt.MouseButton.LeftButton)
     model(qtbot, window)
-    assert panel.pages.currentIndex() == 1 and side.snapshot.here == ()
+    assert panel.pages.currentIndex() == 1 and side.snapshot.rows == ()
 
 
 def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_another(
@@ -532,8 +533,8 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     page.bench.open(other)
     qtbot.waitUntil(lambda: page.bench.snapshot.source == other and not page.bench.busy, timeout=TIMEOUT)
     model(qtbot, home)
-    assert side.bench is not page.bench and side.snapshot.shown is not None
-    assert side.snapshot.shown.source == times, "the panel shows the project's table"
+    assert side.bench is not page.bench and side.snapshot.content is not None
+    assert side.snapshot.content.source == times, "the panel shows the project's table"
     page.bench.set_positive(True)
     assert home.desk.projects.workspace.tables[0].settings is None or (
         not home.desk.projects.workspace.tables[0].settings.positive

@@ -156,7 +156,7 @@ def said(plot: PlotData) -> set[str]:
 
 
 def phases_of(plot: PlotData) -> list[tuple[list[str], list[list[float]], int | None]]:
-    return [(numbers(strip), strip.spans.tolist(), strip.chosen) for strip in plot.strips]
+    return [(numbers(strip), strip.spans.tolist(), strip.marked) for strip in plot.strips]
 
 
 def numbers(strip: Strip) -> list[str]:
@@ -164,8 +164,8 @@ def numbers(strip: Strip) -> list[str]:
 
 
 def breakpoints_of(plot: PlotData) -> list[list[float]]:
-    assert plot.breaks is not None
-    b = plot.breaks
+    assert plot.breakpoints is not None
+    b = plot.breakpoints
     return [v.tolist() for v in (b.time, b.low, b.high, b.locked)]
 
 

@@ -112,14 +112,14 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
     assert found.changes.network.buses == 2
     # The axis is as long as the run would be; what was asked is undone, and kept with the project.
     assert nav.end == nav.b == pytest.approx(found.duration_s)
-    tree = encode(bench.asked, Path("/"))
+    tree = encode(bench.project, Path("/"))
     assert Decoder(Path("/"), names()).decode(Project, tree).what_if == found.changes
     for wrong in ({"network": {"latency_s": -1.0}}, {"regions": [["factor", 0.0]]}):
         with pytest.raises(Misfit, match="not possible"):
             Decoder(Path("/"), names()).decode(Project, {"what_if": wrong})
     bench.undo()
     settled(qtbot, window)
-    assert bench.asked.what_if is None and bench.snapshot.imagined.drawn is None
+    assert bench.project.what_if is None and bench.snapshot.imagined.drawn is None
     assert panel.network.currentIndex() == 0 and nav.end == nav.b == pytest.approx(found.recorded_s)
     bench.redo()
     settled(qtbot, window)

@@ -26,7 +26,7 @@ from desktop.data.opening import open_trace
 from desktop.data.runs import holds_experiment
 from desktop.data.statistics import Statistics
 from desktop.workbench import comparing
-from desktop.workbench.comparing import Compared, read_compared
+from desktop.workbench.comparing import ComparedTable, read_compared
 from desktop.workbench.experimenting import ExperimentBench
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.inline import Inline
@@ -394,7 +394,7 @@ def test_one_place_at_a_time_gives_effects_against_the_delay(bench, tmp_path):
     ((name, dose),) = comparing.doses(bench.snapshot.parts)
     assert name == "f" and dose.per_unit.tolist() == [0.1, 0.105]
     assert bench.leave_out("5", "restless") and bench.snapshot.parts[1].effects["f"][0] == 19
-    assert bench.kept().path == path and bench.kept().left_out == (("5", "restless"),)
+    assert bench.record().path == path and bench.record().left_out == (("5", "restless"),)
 
 
 def test_a_size_that_ran_often_has_its_own_noise(bench, tmp_path):
@@ -425,8 +425,8 @@ def test_runs_at_several_sizes_of_the_delay(bench, tmp_path):
     other.write_text("factor,delay,effect,se\na,3000,30,0.1\na,5000,50,0.1\n")
     bench.add_table(other)
     assert [t.delay for t in bench.snapshot.project.tables] == [3000, 5000]
-    kept = bench.kept()
-    bench.open_kept(kept)
+    kept = bench.record()
+    bench.open_record(kept)
     assert [(t.name, t.effects["a"][0]) for t in bench.snapshot.project.tables] == [
         ("other, delay 3000", 30), ("other, delay 5000", 50)
     ]  # fmt: skip
@@ -442,11 +442,11 @@ def test_effects_alone_are_compared(bench):
     # Beside another table they come back from a project each with its own effects.
     bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
     bench.add_table(DATA / "nistir5417_tables1_2_iub.csv")
-    bench.open_kept(bench.kept())
+    bench.open_record(bench.record())
     tables = bench.snapshot.project.tables
     assert [(t.processors, t.effects["F17"][0]) for t in tables] == [(8, 6.03), (24, 2.14)]
     bench.set_table(0, processors=4.0)
-    bench.open_kept(bench.kept())
+    bench.open_record(bench.record())
     assert "none of them with delay 0 on 4 processors" in bench.snapshot.problem
     assert [t.processors for t in bench.snapshot.project.tables] == [24]
 
@@ -469,7 +469,7 @@ def test_level_means_are_means():
 # --- comparing ---
 
 
-def image_tables(tmp_path: Path) -> list[Compared]:
+def image_tables(tmp_path: Path) -> list[ComparedTable]:
     """5139, tables 5 to 8 for the original program, written as tables of effects."""
     with (DATA / "nistir5139_tables4to10_image_benchmark.csv").open() as file:
         rows = [r for r in csv.DictReader(file) if r["version"] == "original" and 5 <= int(r["table"]) <= 8]
@@ -512,7 +512,7 @@ def test_versions_are_normalised_as_5131_table_2c():
     # f1 to f6 are s_lock, push, pop, swap, bubble_sort and code1.
     expected = {"f1": 10.36, "f2": 5.86, "f3": 6.80, "f4": 262.17, "f5": -0.52, "f6": 5.76}
     assert {k: percent[k] for k in expected} == pytest.approx(expected, abs=0.07)
-    effects_only = Compared("x", Path(), {"f1": (1.0, 0.1)})
+    effects_only = ComparedTable("x", Path(), {"f1": (1.0, 0.1)})
     with pytest.raises(ValueError, match="unperturbed"):
         comparing.normalised(first, effects_only)
 
@@ -525,7 +525,7 @@ def test_barrier_pairs_as_5139_table_11():
     for row in rows:
         table[f"FB1_{row['barrier']}"] = (float(row["FB1_effect_s"]), se)
         table[f"FB2_{row['barrier']}"] = (float(row["FB2_effect_s"]), se)
-    waits = Compared("5139", Path(), table)
+    waits = ComparedTable("5139", Path(), table)
     found = comparing.barriers(waits)
     assert [p.before for p in found] == ["FB1_1", "FB1_2", "FB1_3"]
     for pair, row in zip(found, rows, strict=True):
@@ -535,9 +535,9 @@ def test_barrier_pairs_as_5139_table_11():
 
 
 def test_effects_that_do_not_grow_with_the_delay_are_told():
-    def table(delay: float, bent: float) -> Compared:
+    def table(delay: float, bent: float) -> ComparedTable:
         effects = {"A": (0.02 * delay, 0.01), "B": (bent, 0.01), "A:B": (0.0, 0.01)}
-        return Compared(str(delay), Path(), effects, 10.0, 0, delay)
+        return ComparedTable(str(delay), Path(), effects, 10.0, 0, delay)
 
     found = dict(comparing.doses([table(100, 1.0), table(300, 1.1), table(1000, 1.2)]))
     assert (

@@ -110,7 +110,7 @@ def test_any_changes_of_a_table_come_back(changes: list[tuple[str, object, objec
 def test_a_model_comes_back_as_it_was_left(tmp_path: Path) -> None:
     table = Path(shutil.copy(example_table(), tmp_path / "times.csv"))
     bench, other = model_bench(), model_bench()
-    assert bench.kept() is None
+    assert bench.record() is None
     bench.open(table)
     bench.set_functions(("1/p", "log(p)/p"))
     bench.set_repeats("median")
@@ -118,21 +118,21 @@ def test_a_model_comes_back_as_it_was_left(tmp_path: Path) -> None:
     bench.exclude([5, 7], "outlier")
     row = bench.snapshot.project.table.rows[0]  # type: ignore[union-attr]  # it is open
     bench.merge_names((row.code,), "renamed")
-    kept = bench.kept()
+    kept = bench.record()
     assert kept is not None and kept.path == table and kept.sha256
     (back,) = saved(tmp_path, kept).tables
     assert back == kept
-    other.open_kept(back)
+    other.open_record(back)
     assert other.snapshot.problem == "" and other.history.undo_label is None
     assert repr(other.snapshot.project) == repr(bench.snapshot.project)
     assert other.snapshot.fit is not None and bench.snapshot.fit is not None
-    assert other.snapshot.fit.sse == bench.snapshot.fit.sse and other.kept() == kept
+    assert other.snapshot.fit.sse == bench.snapshot.fit.sse and other.record() == kept
 
     table.write_text(table.read_text() + "LU,T3E,1,10\n")
-    other.open_kept(back)
+    other.open_record(back)
     assert "times.csv is not as it was" in other.snapshot.problem and other.snapshot.fit is not None
     table.unlink()
-    other.open_kept(back)
+    other.open_record(back)
     assert "times.csv" in other.snapshot.problem
 
 
@@ -144,14 +144,14 @@ def test_pasted_tables_and_rows_of_traces_are_in_the_project_itself(tmp_path: Pa
         bench, other = model_bench(), model_bench()
         make(bench)
         bench.set_positive(True)
-        kept = bench.kept()
+        kept = bench.record()
         assert kept is not None and kept.path is None
-        other.open_kept(saved(tmp_path, kept).tables[0])
+        other.open_record(saved(tmp_path, kept).tables[0])
         assert repr(other.snapshot.project) == repr(bench.snapshot.project)
-        assert other.kept() == kept
+        assert other.record() == kept
     empty = model_bench()
-    empty.open_kept(KeptTable())
-    assert "no rows" in empty.snapshot.problem and empty.kept() is None
+    empty.open_record(KeptTable())
+    assert "no rows" in empty.snapshot.problem and empty.record() is None
 
 
 # --- experiments
@@ -171,14 +171,14 @@ def test_a_table_of_runs_comes_back_as_it_was_read(
     bench.add_table(SCREEN)
     bench.set_table(0, processors=4.0, delay=100.0)
     bench.pin(samples()[0].path)
-    kept = bench.kept()
+    kept = bench.record()
     assert kept is not None and kept.compared == (KeptComparison(SCREEN, 4.0, 100.0),)
     assert kept.where == (("factor", "F2"),) and kept.left_out[0][1] == "a typo"
     assert kept.trace == samples()[0].path
     (back,) = saved(tmp_path, kept).experiments
     assert back == kept
-    other.open_kept(back)
-    assert other.snapshot.problem == "" and other.kept() == kept
+    other.open_record(back)
+    assert other.snapshot.problem == "" and other.record() == kept
     assert other.snapshot.effects is not None and bench.snapshot.effects is not None
     assert [(e.term, e.value) for e in other.snapshot.effects.effects] == [
         (e.term, e.value) for e in bench.snapshot.effects.effects
@@ -192,12 +192,12 @@ def test_what_is_not_as_it_was_is_told(
     small(tmp_path / "plan")
     bench.open(tmp_path / "plan")
     bench.set_analysis("read", response="wall", terms=((0,), (0, 1)))
-    kept = bench.kept()
+    kept = bench.record()
     assert kept is not None and kept.path == tmp_path / "plan"
     experiment = bench.snapshot.project.experiment
     assert experiment is not None
     small(tmp_path / "plan", factors=experiment.factors[:1])
-    bench.open_kept(replace(kept, compared=(KeptComparison(tmp_path / "gone.csv"),)))
+    bench.open_record(replace(kept, compared=(KeptComparison(tmp_path / "gone.csv"),)))
     for sentence in ("plan is not as it was", "factors that it no longer has", "compared with gone.csv"):
         assert sentence in bench.snapshot.problem
     project = bench.snapshot.project
@@ -218,7 +218,7 @@ def test_a_strangers_bundle_runs_nothing(
     bench.open(folder)
     bench.consent()  # theirs is not ours
     bench.add_table(SCREEN)
-    kept = bench.kept()
+    kept = bench.record()
     assert kept is not None
     theirs.bench.open(trace)
     theirs.projects.add(kept)
@@ -229,7 +229,7 @@ def test_a_strangers_bundle_runs_nothing(
     ours.projects.open(bundle)
     (found,) = ours.projects.workspace.experiments
     assert ours.bench.snapshot.problem is None and found.settings == kept.settings
-    bench.open_kept(found)
+    bench.open_record(found)
     assert bench.snapshot.problem == "" and len(bench.snapshot.project.tables) == 1
     for act in (bench.run, bench.check):
         act()

@@ -32,7 +32,7 @@ def bench() -> ModelBench:
 @pytest.fixture
 def class_a(bench: ModelBench) -> ModelBench:
     """As the paper has it: t', 1/p + 1/sqrt(p)."""
-    bench.open_kept(KeptTable(example_table(), settings=ModelSettings()))
+    bench.open_record(KeptTable(example_table(), settings=ModelSettings()))
     return bench
 
 
@@ -91,8 +91,8 @@ def test_headings_that_say_nothing_are_asked_for(bench: ModelBench) -> None:
 def test_columns_can_be_assigned_anew(class_a: ModelBench) -> None:
     class_a.assign()
     asked = class_a.snapshot.unassigned
-    assert asked is not None and asked.missing == () and asked.found["t_prime"] == "t_prime"
-    columns = {**asked.found, "time": "time_s_by_eq11"}
+    assert asked is not None and asked.missing == () and asked.roles["t_prime"] == "t_prime"
+    columns = {**asked.roles, "time": "time_s_by_eq11"}
     del columns["t_prime"]
     class_a.open(example_table(), columns)
     assert not fit_of(class_a).data.transformed

@@ -41,13 +41,13 @@ def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
 def test_the_curve_alone_is_one_switch_away(bench: Workbench) -> None:
     bench.set_pure(True)
     shown = bench.snapshot
-    assert shown.known is None and shown.suggestion is not None and shown.suggestion.chosen is None
+    assert shown.landmarks is None and shown.suggestion is not None and shown.suggestion.chosen is None
     for n in (2, 5, 9):
         bench.set_n(n)
         best = fit(shown.run.curve, n, "mixed")
         assert bench.snapshot.fit.breaks == pytest.approx(best.breaks, rel=1e-12)
     bench.set_pure(False)
-    assert bench.snapshot.known is not None and bench.snapshot.suggestion.chosen
+    assert bench.snapshot.landmarks is not None and bench.snapshot.suggestion.chosen
 
 
 def test_phases_of_mixed_degrees_may_be_periodic_too(bench: Workbench) -> None:
@@ -59,9 +59,9 @@ def test_phases_of_mixed_degrees_may_be_periodic_too(bench: Workbench) -> None:
     bench.set_seconds(2 * period)
     assert bench.snapshot.fit.basis.seconds == pytest.approx(2 * period)
     bench.set_model("budget")
-    assert bench.snapshot.fit.basis is None and bench.asked.phases.also == ""
+    assert bench.snapshot.fit.basis is None and bench.project.phases.also == ""
     bench.history.undo()
-    assert bench.asked.phases.also == "periodic"
+    assert bench.project.phases.also == "periodic"
 
 
 def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:

@@ -12,7 +12,7 @@ import pytest
 from desktop import resources
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.keeping import Kept, ProjectStore, WorkedOn, read_workspace
+from desktop.workbench.keeping import FileRecord, ProjectStore, WorkedOn, read_workspace
 from desktop.workbench.model import KeptExperiment
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -36,7 +36,7 @@ class Desk:
         self.bench.settle = 0.0
         self.sides: list[EffectsSide | ModelSide] = []
 
-        def make(record: Kept) -> WorkedOn:
+        def make(record: FileRecord) -> WorkedOn:
             kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
             self.made.append(kind(executors=executors, history=self.bench.history))
             return self.made[-1]
@@ -111,13 +111,13 @@ def test_a_panel_that_is_looked_at_turns_to_the_bench_of_a_page(desk: Desk, trac
     page = ModelBench(executors={"fit": Inline(), "more": Inline()}, history=desk.bench.history)
     page.open(table)
     page.set_positive(True)
-    before, kept = len(desk.made), page.kept()
+    before, kept = len(desk.made), page.record()
     assert kept is not None
     desk.projects.work_on("tables", 0, page, kept)
     assert len(desk.made) == before == 1 and desk.model.bench is page
     assert desk.projects.workspace.tables == (kept,)
     page.set_joint(True)
-    assert desk.projects.workspace.tables == (page.kept(),), "and it is listened to"
+    assert desk.projects.workspace.tables == (page.record(),), "and it is listened to"
     page.release()
 
 
@@ -143,7 +143,7 @@ def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     other.write_text(TABLE.replace("LU", "SP"))
     bench.open(other)
     assert desk.model.bench is not bench and desk.model.bench is desk.projects.bench("tables", 0)
-    assert desk.model.snapshot.shown is not None and desk.model.snapshot.shown.source == table
+    assert desk.model.snapshot.content is not None and desk.model.snapshot.content.source == table
     bench.set_positive(True)
     now = desk.projects.workspace.tables[0].settings
     assert now is not None and not now.positive and now.functions == ("1/p", "1")
@@ -191,9 +191,9 @@ def test_nothing_is_made_while_nobody_looks(desk: Desk, trace: Path, table: Path
     desk.projects.add_files(tables=(table,), experiments=(SPT / "nistir5131_table2_runs.csv",))
     assert desk.made == [] and desk.effects.snapshot.names == ("nistir5131_table2_runs.csv",)
     desk.effects.watch(True)
-    assert len(desk.made) == 1 and desk.effects.snapshot.shown is not None
+    assert len(desk.made) == 1 and desk.effects.snapshot.content is not None
     desk.effects.watch(False)
-    assert desk.effects.snapshot.shown is None and desk.effects.bench is None
+    assert desk.effects.snapshot.content is None and desk.effects.bench is None
     desk.effects.watch(True)
     assert len(desk.made) == 1, "it is still there"
 
@@ -207,7 +207,7 @@ def test_a_run_is_known_by_its_content(desk: Desk, trace: Path, table: Path, tmp
     desk.bench.limit_to((1.0, 3.0))
     desk.bench.set_n(2)
     desk.model.add_run("LU", " b ", phases=True)
-    whole, *phases = desk.model.snapshot.here
+    whole, *phases = desk.model.snapshot.rows
     assert (whole.code, whole.system, whole.p, whole.time, whole.note) == ("LU", "b", 6, 4.0, "run time")
     assert [row.time for row in phases] == [1.0, 1.0]
     assert [row.note for row in phases] == [f"phase {k} of 2 (mixed) from 1 to 3 s" for k in (1, 2)]
@@ -218,11 +218,11 @@ def test_a_run_is_known_by_its_content(desk: Desk, trace: Path, table: Path, tmp
     moved = tmp_path / "elsewhere.csv"
     shutil.copy(trace, moved)
     desk.projects.add_run(moved)
-    assert len(desk.model.snapshot.here) == 3 and desk.model.names_of_run() == ("elsewhere", "b")
+    assert len(desk.model.snapshot.rows) == 3 and desk.model.names_of_run() == ("elsewhere", "b")
     other = tmp_path / "another.csv"
     other.write_text("0 3\n1 7\n2 4\n3 0\n")
     desk.projects.add_run(other)
-    assert desk.model.snapshot.here == ()
+    assert desk.model.snapshot.rows == ()
 
 
 def test_the_name_of_a_trace_goes_without_its_p(desk: Desk) -> None:

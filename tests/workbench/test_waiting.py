@@ -62,7 +62,7 @@ def test_it_follows_the_rules_and_stays_with_the_trace(
     bench.open(traces[0])
     first = bench.snapshot.explained
     assert first.scopes and not first.replayed and first.stats[0].accounts is None
-    assert "waiting" in bench.fits_under_way
+    assert "waiting" in bench.running_fits
     # Rules that change while it is found out: the answer is of the new ones.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
     assert not bench.snapshot.explained.replayed
@@ -77,7 +77,7 @@ def test_it_follows_the_rules_and_stays_with_the_trace(
     mine = bench.branch
     bench.open(traces[1])
     assert len(held.waiting) == 1
-    bench.open(traces[0], asked=mine)
+    bench.open(traces[0], branch=mine)
     held.run()
     again = bench.snapshot.explained
     assert again.replayed and again.causality is found.causality
@@ -85,11 +85,11 @@ def test_it_follows_the_rules_and_stays_with_the_trace(
 
 def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -> None:
     bench.open(traces[0])
-    _, give_up = bench.fits_under_way["waiting"]
+    _, give_up = bench.running_fits["waiting"]
     give_up()
     held.run()
     bench.set_n(2)
-    assert not bench.snapshot.explained.replayed and not held.waiting and not bench.fits_under_way
+    assert not bench.snapshot.explained.replayed and not held.waiting and not bench.running_fits
 
 
 def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[Path]) -> None:
@@ -110,11 +110,11 @@ def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[
     program = bench._imagining._program
     assert program is not None and program.causality is shown.explained.causality
     assert shown.imagined.helps is None
-    task, give_up = bench.fits_under_way["helps"]
+    task, give_up = bench.running_fits["helps"]
     assert task.title == "What would help most"
     give_up()
     helping.run()
-    assert bench.snapshot.imagined.helps == () and "helps" not in bench.fits_under_way
+    assert bench.snapshot.imagined.helps == () and "helps" not in bench.running_fits
     # Other rules: what is drawn is of the former until all is known, and without the pass each is on its own.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
     assert bench.snapshot.imagined.outdated
@@ -134,7 +134,7 @@ def test_words_come_whatever_was_under_way_before(traces: list[Path]) -> None:
     branches: dict[Path, Any] = {}
 
     def show(trace: Path) -> None:
-        bench.open(trace, asked=branches.get(trace))
+        bench.open(trace, branch=branches.get(trace))
         branches[trace] = bench.branch
 
     def go_on(lane: Later, steps: int) -> None:
@@ -147,7 +147,7 @@ def test_words_come_whatever_was_under_way_before(traces: list[Path]) -> None:
             show(draw.choice(traces))
             for lane in jobs:
                 go_on(lane, draw.randint(0, 3))
-            for _, give_up in list(bench.fits_under_way.values()):
+            for _, give_up in list(bench.running_fits.values()):
                 if draw.random() < 0.3:
                     give_up()
         last = draw.choice(traces)

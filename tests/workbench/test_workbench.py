@@ -288,13 +288,13 @@ def test_a_long_fit_can_be_given_up_and_asked_for_again(curve_file: Path) -> Non
     before = bench.snapshot
     bench._fits.pace["mixed"] = 1.0  # as of a curve of very many steps
     bench.set_n(150)
-    (task, give_up), *_ = bench.fits_under_way.values()
+    (task, give_up), *_ = bench.running_fits.values()
     assert task.title == "Fitting 150 phases" and bench.snapshot.refining
     job = bench._fitting.current
     assert job is not None
     give_up()
     assert job.stop[0] == 1, "the kernel ends"
-    assert "fit" not in bench.fits_under_way and not bench.snapshot.refining
+    assert "fit" not in bench.running_fits and not bench.snapshot.refining
     assert bench.snapshot.project.phases == before.project.phases and bench.snapshot.fit is not None
     assert bench.snapshot.fit.n == before.project.phases.n and bench.history.undo_label == "give up the fit"
     fitting.run()
@@ -302,7 +302,7 @@ def test_a_long_fit_can_be_given_up_and_asked_for_again(curve_file: Path) -> Non
     bench.history.undo()
     assert bench.snapshot.refining
     fitting.run()
-    assert bench.snapshot.fit.n == 150 and not bench.fits_under_way.get("fit")
+    assert bench.snapshot.fit.n == 150 and not bench.running_fits.get("fit")
     bench.close()
 
 
@@ -312,14 +312,14 @@ def test_fitting_every_n_can_be_given_up(curve_file: Path) -> None:
     bench = Workbench(executors={"store": Inline(), "fit": Inline(), "sweep": sweeping})
     bench.open(curve_file)
     bench.set_model("linear")
-    (task, give_up) = bench.fits_under_way["sweep"]
+    (task, give_up) = bench.running_fits["sweep"]
     assert task.title == "Fitting every n" and bench.snapshot.suggestion is None
     give_up()
-    assert not bench.busy and bench.snapshot.given_up
+    assert not bench.busy and bench.snapshot.sweep_cancelled
     bench.set_n(5)
     assert not bench.busy and bench.snapshot.fit is not None and bench.snapshot.fit.n == 5
     bench.set_model("constant")
-    assert "sweep" in bench.fits_under_way and not bench.snapshot.given_up
+    assert "sweep" in bench.running_fits and not bench.snapshot.sweep_cancelled
     sweeping.run()
     assert bench.snapshot.suggestion is not None
     bench.close()

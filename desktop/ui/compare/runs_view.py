@@ -248,7 +248,7 @@ class RunsView(TimePlot):
         of = (alignment, placement, how)
         self._plot = plot = comparison(
             Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),
-            difference=bool(self._apart.rect.height()), before=self._plot if of == self._plot_of else None,
+            difference=bool(self._apart.rect.height()), previous=self._plot if of == self._plot_of else None,
         )  # fmt: skip
         self._plot_of = of
         places = [*self._lanes, *([self._apart] if plot.lanes[-1].zero else [])]
@@ -401,7 +401,7 @@ class RunsView(TimePlot):
                     painter.fillRect(box, mix(self.colour(k).name(), t.background, share))
                     if strip.alone[phase]:
                         painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
-                    chosen = phase == strip.chosen
+                    chosen = phase == strip.marked
                     if chosen or box.width() >= 4:
                         painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
                         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -19,7 +19,7 @@ from desktop.core.power import power_curve, replicates_to_find
 from desktop.core.response_power import Powers
 from desktop.core.units import capital, digits, with_unit
 from desktop.data.chart import MARKS, Axis, Content, Series
-from desktop.workbench.comparing import Scaled
+from desktop.workbench.comparing import ScaledEffect
 from desktop.workbench.effect_rows import effect_word
 
 Corner = tuple[int, int, int]
@@ -312,7 +312,7 @@ def over_delay(
     return Content(x, y, tuple(series), empty=why)
 
 
-def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
+def over_scale(scaled: Sequence[ScaledEffect], shown: Sequence[str], unit: str, why: str) -> Content:
     """Effects over processors with a/p + b."""
     x, y = Axis("Processors p", log=True, doubling=True), Axis(with_unit("Effect", unit), zero=True)
     series: list[Series] = []

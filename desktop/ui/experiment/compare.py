@@ -35,7 +35,7 @@ from desktop.ui.pages import (
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
 from desktop.workbench import comparing, effect_rows
-from desktop.workbench.comparing import Compared, Scaled
+from desktop.workbench.comparing import ComparedTable, ScaledEffect
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _TABLES = (
@@ -163,13 +163,13 @@ class CompareStep(Step):
             valueChanged=lambda _: self._draw(),
         )  # fmt: skip
 
-    def _here(self) -> Compared | None:
+    def _here(self) -> ComparedTable | None:
         new = self.bench.snapshot
         if new.effects is None:
             return None
         return comparing.compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
 
-    def _all(self) -> list[Compared]:
+    def _all(self) -> list[ComparedTable]:
         here, new = self._here(), self.bench.snapshot
         return [*([here] if here else []), *new.parts, *new.project.tables]
 
@@ -195,7 +195,7 @@ class CompareStep(Step):
         for view in self._terms:
             view.select_key(new.selected)
 
-    def _draw_barriers(self, here: Compared | None) -> None:
+    def _draw_barriers(self, here: ComparedTable | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
         pairs = comparing.barriers(here, cost, cost_se) if here else ()
         self.barrier_words.setText(
@@ -208,7 +208,7 @@ class CompareStep(Step):
         )
         self.barriers.show_rows(*effect_rows.barriers(pairs))
 
-    def _draw_versions(self, here: Compared | None, others: Sequence[Compared]) -> None:
+    def _draw_versions(self, here: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
         if here is None or not others:
             self.versions.show_rows((), [])
@@ -282,7 +282,7 @@ class CompareStep(Step):
         self.single.show_rows(columns, [TableRow(one, one[0]) for one in lines])
 
     def _draw_many(self) -> None:
-        self._scaled: tuple[Scaled, ...] = ()
+        self._scaled: tuple[ScaledEffect, ...] = ()
         self._dosed: tuple[tuple[str, Dose], ...] = ()
         self._over_p_why = self._dose_why = ""
         tables = self._all()

@@ -245,7 +245,7 @@ class ProgramStep(Step):
         self._words(which, text, f"change the {which} command", shell=experiment.program.shell)
 
     def _words(self, which: str, text: str, label: str = "", *, shell: bool = False) -> None:
-        words = self.bench.tried(lambda: typed_words(text, shell))
+        words = self.bench.result_of(lambda: typed_words(text, shell))
         if words is not None:
             self._program(label or f"change the {which}", **{which: words})
 
@@ -282,7 +282,7 @@ class ProgramStep(Step):
     def find_places(self, experiment: Experiment) -> None:
         """Fill the table with what the sources are prepared for."""
         sources = experiment.program.sources
-        places = self.bench.tried(lambda: find_places(experiment.folder, sources)) or ()
+        places = self.bench.result_of(lambda: find_places(experiment.folder, sources)) or ()
         known = {f.name: f for f in experiment.factors}
         moved = {}
         for place in places:
@@ -339,7 +339,7 @@ class ProgramStep(Step):
         if factor is None:
             return
         title = _FACTORS[column].title
-        edited = self.bench.tried(lambda: _changed(factor, title, text))
+        edited = self.bench.result_of(lambda: _changed(factor, title, text))
         if edited is None:
             return
         factors = [edited if f.name == name else f for f in experiment.factors]

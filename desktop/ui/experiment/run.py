@@ -211,7 +211,7 @@ class RunStep(Step):
         if experiment is None or not text:
             return
         at, order = column - 2, int(key.partition(".")[0])
-        value = self.bench.tried(lambda: _number(text))
+        value = self.bench.result_of(lambda: _number(text))
         if value is None:
             return
         state = self.bench.snapshot.state
@@ -232,7 +232,7 @@ class RunStep(Step):
 
     def open_responses(self, path: Path) -> None:
         """Enter what a table says."""
-        text = self.bench.tried(lambda: path.read_text(encoding="utf-8-sig"))
+        text = self.bench.result_of(lambda: path.read_text(encoding="utf-8-sig"))
         if text is not None:
             self.bench.paste(text)
 

@@ -33,7 +33,7 @@ from desktop.ui.pages import (
     set_up,
     titled,
 )
-from desktop.workbench.modelling import Unassigned
+from desktop.workbench.modelling import UnassignedColumns
 
 _ROLES = {
     "code": "Code (program, with its size)",
@@ -54,7 +54,7 @@ class AssignColumns(Dialog):
 
     assigned = Signal(object, object)  # role -> heading, role -> unit
 
-    def __init__(self, table: Unassigned, parent: QWidget | None = None) -> None:
+    def __init__(self, table: UnassignedColumns, parent: QWidget | None = None) -> None:
         super().__init__(parent, "assign_columns", "What do the columns mean?")
         name = table.source.name if isinstance(table.source, Path) else "The pasted table"
         self.headings: dict[str, QComboBox] = {}
@@ -62,7 +62,7 @@ class AssignColumns(Dialog):
         grid = QGridLayout()
         for k, (role, title) in enumerate(_ROLES.items()):
             box = self.headings[role] = choices(
-                same((_NOTHING, *table.headings)), table.found.get(role), accessibleName=title,
+                same((_NOTHING, *table.headings)), table.roles.get(role), accessibleName=title,
                 currentIndexChanged=self._check,
             )  # fmt: skip
             grid.addWidget(titled(title, box), k, 0)

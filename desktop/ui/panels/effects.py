@@ -61,7 +61,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         return stacked(self.where, (self._split, 1), spacing=4)
 
     def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
-        shown = now.shown
+        shown = now.content
         if not now.names:
             return (
                 "The project holds no experiment. Open one, or a table of runs: its effects stand here, and "
@@ -70,7 +70,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         if shown is None or (shown.task is not None and shown.effects is None):
             return "The experiment is being read.", ()
         if shown.project.experiment is None and shown.project.imported is None:
-            return self.unreadable(now.names[now.chosen], shown.problem)
+            return self.unreadable(now.names[now.index], shown.problem)
         if shown.effects is not None:
             return "", ()
         return (
@@ -78,7 +78,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         )
 
     def show_results(self, old: EffectsSnapshot, new: EffectsSnapshot) -> None:
-        shown, before = new.shown, old.shown
+        shown, before = new.content, old.content
         assert shown is not None
         if before is None or (shown.effects, shown.project) != (before.effects, before.project):
             self._fill(shown)
@@ -118,7 +118,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         """The chart that is chosen."""
         from desktop.ui.experiment import charts
 
-        shown = self._side.snapshot.shown
+        shown = self._side.snapshot.content
         if shown is None or shown.effects is None:
             return
         half, unit = shown.project.analysis.half, shown.effect_unit
@@ -135,7 +135,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         """Show the table and the chart that are chosen."""
         self.tables.setCurrentIndex(self.numbers.currentIndex())
         self.chart.setAccessibleName(self.picture.currentText())
-        shown = self._side.snapshot.shown
+        shown = self._side.snapshot.content
         if shown is not None and shown.effects is not None:
             self._fill_table(shown)
             self._draw()
@@ -152,7 +152,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         return next((place for place in places if not place.region), places[0] if places else None)
 
     def _say(self, new: EffectsSnapshot) -> None:
-        shown, place = new.shown, self._asked
+        shown, place = new.content, self._asked
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor.replace("&", "&&") if place is not None else "factor"
@@ -194,7 +194,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
 
     def _clicked(self, key: int, more: bool) -> None:
         """Choose the term; with Ctrl held, take it out of the model or put it back."""
-        shown = self._side.snapshot.shown
+        shown = self._side.snapshot.content
         if shown is not None and shown.every is not None and 0 <= key < len(shown.every.effects):
             term = shown.every.effects[key].term
             self._choose(term)

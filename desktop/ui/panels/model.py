@@ -67,7 +67,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         return stacked((self._split, 1), self.note, spacing=4)
 
     def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
-        shown = now.shown
+        shown = now.content
         if not now.names:
             why = "The project holds no table of run times. Open one"
             if self._workbench.snapshot.run is None:
@@ -76,7 +76,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         if shown is None or (shown.task is not None and shown.project.table is None):
             return "The table is being read.", ()
         if shown.project.table is None:
-            name = now.names[now.chosen]
+            name = now.names[now.index]
             if shown.unassigned is not None:
                 return f"The columns of {name} have to be named: open its page.", (self.page_of,)
             return self.unreadable(name, shown.problem)
@@ -90,14 +90,14 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         from desktop.ui.model import contents
         from desktop.workbench import model_results as results
 
-        shown, before = new.shown, old.shown
+        shown, before = new.content, old.content
         assert shown is not None
         if before is None or shown.fit is not before.fit:
             empty = results.EMPTY
             self.parameters.show_sheet(empty if shown.fit is None else results.parameter_sheet(shown.fit))
-        if before is None or shown.sheet is not before.sheet or new.here != old.here:
+        if before is None or shown.sheet is not before.sheet or new.rows != old.rows:
             sheet = shown.sheet or results.EMPTY
-            mine = np.isin(sheet.keys, [row.line for row in new.here])
+            mine = np.isin(sheet.keys, [row.line for row in new.rows])
             self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
             self.measured.select(shown.view.lines)
@@ -108,8 +108,8 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
                 box.setCurrentIndex(shown.cell[k])
             box.setEnabled(bool(names))
         drawn = ("fit", "view", "previous", "selection")
-        if new.here != old.here or any(getattr(shown, of) is not getattr(before, of, None) for of in drawn):
-            here = frozenset(row.line for row in new.here)
+        if new.rows != old.rows or any(getattr(shown, of) is not getattr(before, of, None) for of in drawn):
+            here = frozenset(row.line for row in new.rows)
             self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
         notes = [shown.problem] if shown.problem else []
         notes += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
@@ -136,7 +136,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             widget.setVisible(there)
         if not there:
             return
-        shown = side.snapshot.shown
+        shown = side.snapshot.content
         data = None if shown is None or shown.selection is None else shown.selection.data
         suggested = side.names_of_run()
         for box, now, before, known in (
@@ -157,7 +157,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         side = self._side
         code, system = self.as_code.currentText(), self.on_system.currentText()
         rows = side.rows_of_run(code, system, phases=self.phases.isChecked())
-        shown = side.snapshot.shown
+        shown = side.snapshot.content
         table = None if shown is None else shown.project.table
         times = table is None or not table.transformed
         self.add_run.setEnabled(bool(rows) and times)

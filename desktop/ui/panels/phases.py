@@ -435,7 +435,7 @@ class PhasesPanel(QScrollArea):
         if new.refining and not self._patience.isActive():
             self._patience.start()
         swept = new.sweep is not old.sweep or new.suggestion is not old.suggestion
-        if swept or new.given_up != old.given_up:
+        if swept or new.sweep_cancelled != old.sweep_cancelled:
             self._show_sweep(new)
         self._suggested.setEnabled(new.run is not None and not new.as_suggested)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
@@ -511,7 +511,7 @@ class PhasesPanel(QScrollArea):
             set_up(self._suggested, text=f"Use n = {suggestion.n}", toolTip=suggestion.reason)
             self._values["suggestion"].say(f"n = {suggestion.n}: {suggestion.reason}")
         else:
-            waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
+            waiting = "none, fitting every n was given up" if new.sweep_cancelled else "working it out…"
             self._values["suggestion"].say(waiting if new.run is not None else "–")
         first, errors, fits = (1, (), ()) if sweep is None else (int(sweep.n[0]), sweep.epsilon, sweep.fits)
         of = PROCESSORS if new.run is None else new.run.curve.quantity

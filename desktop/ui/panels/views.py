@@ -239,7 +239,7 @@ class NoteDialog(Dialog):
         self.end = set_up(QLineEdit(end), placeholderText="an instant")
         places: dict[int | None, str] = {None: "All locations", **dict(enumerate(locations))}
         if note.location is not None and note.location >= len(locations):
-            places[note.location] = note.where(locations)
+            places[note.location] = note.location_name(locations)
         # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
         self.location = choices(places, note.location, narrow=12)
         self.colour = choices(dict(enumerate(COLOUR_NAMES)), note.colour)

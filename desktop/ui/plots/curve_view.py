@@ -733,11 +733,11 @@ class CurveView(TimePlot):
         assert self._described is not None and self._heights is not None
         fitting = self._over.fit is not None and "computing" in self._shown
         lane = replace(self._described, fitted=fitting)
-        legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
+        legend = run_legend(run, say, exact=lane.exact, activities=self._shown)
         lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
         axis = time_axis(self._nav.a, self._nav.b, say)
         figure = "stack" if self._stacked else "curve"
-        return run_plot(figure, run, axis, lanes, legend, known=self._heights)
+        return run_plot(figure, run, axis, lanes, legend, heights=self._heights)
 
     def description(self) -> PlotData | None:
         """What is shown now; None without a curve."""
@@ -824,7 +824,7 @@ class CurveView(TimePlot):
 
     def _draw_phases(self, fit: PhaseFit, dpr: float) -> None:
         """The rail: phase numbers, centred on what is visible of each phase, and locks on breaks."""
-        assert self._plot is not None and self._plot.breaks is not None
+        assert self._plot is not None and self._plot.breakpoints is not None
         sheet, (strip,) = self._sheet("rail", self._rail, dpr), self._plot.strips
         t, em, width = self._theme, self.fontMetrics().height(), self.fontMetrics().horizontalAdvance
         r = QRectF(0, 0, self._rail.width(), self._rail.height())
@@ -832,13 +832,13 @@ class CurveView(TimePlot):
         sheet.clear(QColor(t.surface))
         with QPainter(sheet.image) as painter:
             for k, a, b, label in strip.labelled(self._plot.axis, r.width(), em, width):
-                box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.chosen
+                box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.marked
                 if chosen:
                     painter.fillRect(box, QColor(t.accent))
                 painter.setPen(QColor(t.background if chosen else t.text))
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
         fit_overlay.draw_breakpoints(sheet.image, fit, m, [r], t)
-        held = self._plot.breaks.time[self._plot.breaks.locked]
+        held = self._plot.breakpoints.time[self._plot.breakpoints.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             for time in held[(held >= m.a) & (held <= m.b)].tolist():

@@ -593,7 +593,7 @@ class TimelineView(TimePlot):
         lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
         return PlotData(
             "timeline", "", axis, (lane,), tuple(self._legend_of(say)),
-            fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._over.phase,
+            fit=fit, breakpoints=None if fit is None else breakpoints(fit), phase=self._over.phase,
             notes=notes_in(self._notes.marks, axis), limit=self._over.limit,
             remarks=tuple(self._remarks(say)), cells=self._cells(), rows=tuple(rows),
             boundaries=boundaries_in(self._over.boundaries, axis),
