@@ -36,14 +36,14 @@ MODEL_TIPS = {
 } | {space.model: space.tip for space in bases.TABLE}
 
 
-def _breakpoint_selected(shown: Snapshot) -> bool:
-    phase = shown.project.view.phase
-    return phase is not None and phase < len(shown.rows) - 1
+def _breakpoint_selected(snapshot: Snapshot) -> bool:
+    phase = snapshot.project.view.phase
+    return phase is not None and phase < len(snapshot.rows) - 1
 
 
-def _range_selected(shown: Snapshot) -> bool:
-    view = shown.project.view
-    return shown.run is not None and (view.selection is not None or view.phase is not None)
+def _range_selected(snapshot: Snapshot) -> bool:
+    view = snapshot.project.view
+    return snapshot.run is not None and (view.selection is not None or view.phase is not None)
 
 
 _document = When[Snapshot](lambda shown: shown.run is not None, "an open trace")
@@ -93,8 +93,9 @@ def _model(model: str, rule: bool) -> Command:
     )  # fmt: skip
 
 
-def _has_curve(shown: Snapshot, curve: str) -> bool:
-    return shown.document is not None and any(one["curve"] == curve for one in shown.document.info["curves"])
+def _has_curve(snapshot: Snapshot, curve: str) -> bool:
+    document = snapshot.document
+    return document is not None and any(one["curve"] == curve for one in document.info["curves"])
 
 
 def _curve(kind: str, title: str, rule: bool) -> Command:

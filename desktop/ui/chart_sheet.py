@@ -50,17 +50,17 @@ class Painter:
     dotted_segments = False
 
     def __init__(
-        self, sheet: Sheet, laid: Layout, ink: Ink, em: float, lines: float = 1.0, pixel: float = PIXEL
+        self, sheet: Sheet, layout: Layout, ink: Ink, em: float, lines: float = 1.0, pixel: float = PIXEL
     ) -> None:
-        self.sheet, self.laid, self.ink, self.em, self.lines = sheet, laid, ink, em, lines
+        self.sheet, self.laid, self.ink, self.em, self.lines = sheet, layout, ink, em, lines
         self.pixel, self.hair = pixel, 0.5 * MM_PER_POINT * pixel / PIXEL
 
     def paint(self, *, grid: bool = True) -> None:
         """All but what is chosen along an axis."""
-        laid, content = self.laid, self.laid.content
+        layout, content = self.laid, self.laid.content
         if not content.shown:
             self._word(
-                Word(content.empty, self.sheet.width / 2, laid.top + laid.height / 2, 0), self.ink.muted
+                Word(content.empty, self.sheet.width / 2, layout.top + layout.height / 2, 0), self.ink.muted
             )
             return
         if content.axes:
@@ -74,14 +74,14 @@ class Painter:
                         getattr(self, f"_{kind}")(series, number)
             self._limits()
         if content.axes:
-            self._frame((laid.left, laid.top, laid.width, laid.height))
+            self._frame((layout.left, layout.top, layout.width, layout.height))
         self._words()
         self._legend()
 
     def paint_map(self) -> None:
         """The map of a chart that has nothing else, over another one."""
-        laid, cells = self.laid, self.laid.content.cells
-        box = laid.left, laid.top, laid.width, laid.height
+        layout, cells = self.laid, self.laid.content.cells
+        box = layout.left, layout.top, layout.width, layout.height
         assert cells is not None
         self.sheet.rects([box], Fill(self.ink.ground))
         with self._clipped():
@@ -90,20 +90,20 @@ class Painter:
 
     def paint_chosen(self) -> None:
         """What is chosen along an axis, which may be drawn anew over all else."""
-        chosen, laid = self.laid.content.chosen, self.laid
-        if chosen is None or not laid.content.shown:
+        chosen, layout = self.laid.content.chosen, self.laid
+        if chosen is None or not layout.content.shown:
             return
         with self._clipped():
             self._chosen_row()
             self._chosen()
         if chosen.label:
-            self._entry(laid.legend[0])
+            self._entry(layout.legend[0])
 
     def _clipped(self) -> AbstractContextManager[None]:
         """To where marks may be: those on the edge are whole."""
-        laid, over = self.laid, OVER * self.pixel
+        layout, over = self.laid, OVER * self.pixel
         return self.sheet.clipped(
-            laid.left - over, laid.top - over, laid.width + 2 * over, laid.height + 2 * over
+            layout.left - over, layout.top - over, layout.width + 2 * over, layout.height + 2 * over
         )
 
     # ---- how things look
@@ -136,37 +136,37 @@ class Painter:
     # ---- axes and words
 
     def _axes(self, grid: bool) -> None:
-        laid, sheet, ink, em = self.laid, self.sheet, self.ink, self.em
-        xs = laid.along_x(laid.x_ticks.positions).tolist()
-        ys = laid.along_y(laid.y_ticks.positions).tolist()
-        content = laid.content
+        layout, sheet, ink, em = self.laid, self.sheet, self.ink, self.em
+        xs = layout.along_x(layout.x_ticks.positions).tolist()
+        ys = layout.along_y(layout.y_ticks.positions).tolist()
+        content = layout.content
         if content.cells is None and grid:
             hair = Stroke(ink.grid, 0.8 * self.hair)
             if not content.x.categories:
-                sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], hair)
-            sheet.lines([[laid.left, y, laid.right, y] for y in ys], hair)
+                sheet.lines([[x, layout.top, x, layout.bottom] for x in xs], hair)
+            sheet.lines([[layout.left, y, layout.right, y] for y in ys], hair)
         thin, tick = Stroke(ink.border, self.hair), 0.3 * em
-        sheet.lines([[x, laid.bottom, x, laid.bottom + tick] for x in xs], thin)
-        sheet.lines([[laid.left - tick, y, laid.left, y] for y in ys], thin)
-        for x, label in zip(xs, laid.x_ticks.labels, strict=True):
-            sheet.text(x, laid.bottom + 1.35 * em, label, em, ink.muted, "middle")
-        for y, label in zip(ys, laid.y_ticks.labels, strict=True):
-            sheet.text(laid.left - 0.5 * em, y + MIDDLE * em, label, em, ink.muted, "end")
-        half = text_width(laid.x_title, em) / 2
-        middle = min(max(laid.left + laid.width / 2, half), sheet.width - half)
-        sheet.text(middle, laid.bottom + 2.7 * em, laid.x_title, em, ink.text, "middle")
-        if laid.x_ticks.offset:
-            sheet.text(laid.left, laid.bottom + 2.7 * em, laid.x_ticks.offset, em, ink.muted)
-        half = text_width(laid.y_title, em) / 2
-        middle = min(max(laid.top + laid.height / 2, half), max(sheet.height - half, half))
-        widest = max((text_width(label, em) for label in laid.y_ticks.labels), default=0.0)
-        at = laid.left - 0.5 * em - widest - 0.6 * em
-        sheet.text(at, middle, laid.y_title, em, ink.text, "middle", upright=True)
+        sheet.lines([[x, layout.bottom, x, layout.bottom + tick] for x in xs], thin)
+        sheet.lines([[layout.left - tick, y, layout.left, y] for y in ys], thin)
+        for x, label in zip(xs, layout.x_ticks.labels, strict=True):
+            sheet.text(x, layout.bottom + 1.35 * em, label, em, ink.muted, "middle")
+        for y, label in zip(ys, layout.y_ticks.labels, strict=True):
+            sheet.text(layout.left - 0.5 * em, y + MIDDLE * em, label, em, ink.muted, "end")
+        half = text_width(layout.x_title, em) / 2
+        middle = min(max(layout.left + layout.width / 2, half), sheet.width - half)
+        sheet.text(middle, layout.bottom + 2.7 * em, layout.x_title, em, ink.text, "middle")
+        if layout.x_ticks.offset:
+            sheet.text(layout.left, layout.bottom + 2.7 * em, layout.x_ticks.offset, em, ink.muted)
+        half = text_width(layout.y_title, em) / 2
+        middle = min(max(layout.top + layout.height / 2, half), max(sheet.height - half, half))
+        widest = max((text_width(label, em) for label in layout.y_ticks.labels), default=0.0)
+        at = layout.left - 0.5 * em - widest - 0.6 * em
+        sheet.text(at, middle, layout.y_title, em, ink.text, "middle", upright=True)
 
     def _words(self) -> None:
-        laid, ink = self.laid, self.ink
-        boxed = [(s, k) for s in laid.content.series if s.kind == "boxes" for k in range(s.x.size)]
-        for at, word in enumerate(laid.names):
+        layout, ink = self.laid, self.ink
+        boxed = [(s, k) for s in layout.content.series if s.kind == "boxes" for k in range(s.x.size)]
+        for at, word in enumerate(layout.names):
             if boxed:
                 series, k = boxed[at]
                 part = float(series.high[k]) if series.high is not None else 0.0
@@ -176,12 +176,12 @@ class Painter:
                 self.sheet.rects([box], Fill(fill))
                 self._frame(box, self.stroke(ink.text if part == 1.0 else ink.border, 1.2))
             self._word(word, ink.text)
-        for word in laid.limits:
-            self._word(word, ink.limit if laid.content.axes else ink.text)
-        for word in (*laid.scale_words, *([] if laid.heading is None else [laid.heading])):
+        for word in layout.limits:
+            self._word(word, ink.limit if layout.content.axes else ink.text)
+        for word in (*layout.scale_words, *([] if layout.heading is None else [layout.heading])):
             self._word(word, ink.text)
-        if laid.scale is not None and laid.content.cells is not None:
-            self._scale(laid.content.cells, laid.scale)
+        if layout.scale is not None and layout.content.cells is not None:
+            self._scale(layout.content.cells, layout.scale)
 
     def _legend(self) -> None:
         for entry in self.laid.legend:
@@ -190,13 +190,13 @@ class Painter:
 
     def _entry(self, entry: chart.Entry) -> None:
         """A name of the legend with its sample."""
-        laid, sheet = self.laid, self.sheet
-        x, y, line = entry.x, entry.y, laid.line
+        layout, sheet = self.laid, self.sheet
+        x, y, line = entry.x, entry.y, layout.line
         middle = x + 0.8 * line
         if entry.series < 0:
             sheet.circle(middle, y, 0.25 * line, Fill(self.ink.fit), None)
         else:
-            series = laid.content.series[entry.series]
+            series = layout.content.series[entry.series]
             if series.kind in ("line", "segments"):
                 stroke = self.stroke(self.colour(series), 1.8, series.dashed)
                 sheet.lines([[x + 0.1 * line, y, x + 1.5 * line, y]], stroke)
@@ -210,31 +210,32 @@ class Painter:
         sheet.text(x + 1.9 * line, y + MIDDLE * self.em, entry.text, self.em, self.ink.text)
 
     def _limits(self) -> None:
-        laid, content = self.laid, self.laid.content
+        layout, content = self.laid, self.laid.content
         upright = [v for v, _ in content.levels] if content.horizontal_bars else []
-        xs = [float(laid.px(v)) for v in (*upright, *(v for v, _ in content.verticals))]
-        ys = [] if content.horizontal_bars else [float(laid.py(v)) for v, _ in content.levels]
-        lines = [[x, laid.top, x, laid.bottom] for x in xs] + [[laid.left, y, laid.right, y] for y in ys]
+        xs = [float(layout.px(v)) for v in (*upright, *(v for v, _ in content.verticals))]
+        ys = [] if content.horizontal_bars else [float(layout.py(v)) for v, _ in content.levels]
+        lines = [[x, layout.top, x, layout.bottom] for x in xs]
+        lines += [[layout.left, y, layout.right, y] for y in ys]
         self.sheet.lines(
             [line for line in lines if np.isfinite(line).all()], self.stroke(self.ink.limit, 1.0, True)
         )
 
     def _chosen_row(self) -> None:
-        laid, chosen = self.laid, self.laid.content.chosen
+        layout, chosen = self.laid, self.laid.content.chosen
         assert chosen is not None
         for row, opacity in ((chosen.row, 0.18), (chosen.pointed, 0.06)):
             if row is not None:
-                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
-                self.sheet.rects([[laid.left, low, laid.width, high - low]], Fill(self.ink.mark, opacity))
+                low, high = sorted(layout.along_y([row - 0.5, row + 0.5]).tolist())
+                self.sheet.rects([[layout.left, low, layout.width, high - low]], Fill(self.ink.mark, opacity))
 
     def _chosen(self) -> None:
-        laid, chosen, ink = self.laid, self.laid.content.chosen, self.ink
+        layout, chosen, ink = self.laid, self.laid.content.chosen, self.ink
         if chosen is None or chosen.x is None:
             return
-        x = float(laid.px(chosen.x))
-        self.sheet.lines([[x, laid.top, x, laid.bottom]], self.stroke(ink.fit, 1.0, ink.dashed))
+        x = float(layout.px(chosen.x))
+        self.sheet.lines([[x, layout.top, x, layout.bottom]], self.stroke(ink.fit, 1.0, ink.dashed))
         if chosen.y is not None:
-            y = min(max(float(laid.py(chosen.y)), laid.top), laid.bottom)
+            y = min(max(float(layout.py(chosen.y)), layout.top), layout.bottom)
             self.sheet.circle(x, y, 4 * self.pixel, Fill(ink.fit), None)
 
     # ---- series
@@ -325,29 +326,29 @@ class Painter:
         """Words in frames, which `_words` draws."""
 
     def _cells(self, cells: chart.Cells) -> None:
-        laid, sheet = self.laid, self.sheet
+        layout, sheet = self.laid, self.sheet
         parts = cells.parts
         rgb = chart.ramp(cells.colours, parts, self._dark)
         shown = np.isfinite(parts)
         rows, columns = parts.shape
-        w, h = laid.width / columns, laid.height / rows
-        sheet.cells(rgb, shown, (laid.left, laid.top, laid.width, laid.height))
+        w, h = layout.width / columns, layout.height / rows
+        sheet.cells(rgb, shown, (layout.left, layout.top, layout.width, layout.height))
         if cells.numbers:
-            missing = [laid.cell(i, j) for i, j in np.argwhere(~shown).tolist()]
+            missing = [layout.cell(i, j) for i, j in np.argwhere(~shown).tolist()]
             if missing:
                 sheet.rects(missing, Fill(self.ink.ground, 1.0, "\\", self.ink.muted))
             ground = Stroke(self.ink.ground, 2 * self.pixel)
-            ys = [laid.top + k * h for k in range(1, rows)]
-            xs = [laid.left + k * w for k in range(1, columns)]
-            sheet.lines([[laid.left, y, laid.right, y] for y in ys], ground)
-            sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], ground)
-        for i, j, word in laid.cell_words:
+            ys = [layout.top + k * h for k in range(1, rows)]
+            xs = [layout.left + k * w for k in range(1, columns)]
+            sheet.lines([[layout.left, y, layout.right, y] for y in ys], ground)
+            sheet.lines([[x, layout.top, x, layout.bottom] for x in xs], ground)
+        for i, j, word in layout.cell_words:
             light = (int(rgb[i, j].max()) + int(rgb[i, j].min())) / 510 >= 0.5
             self._word(word, "#101010" if light else "#ffffff")
         if cells.selected is not None:
             # A frame that is seen on every colour: the ground's inside the selection's.
             for colour, width, inset in ((self.ink.mark, 3.0, 0.5), (self.ink.ground, 1.5, 2.5)):
-                (x, y, w, h), by = laid.cell(*cells.selected), inset * self.pixel
+                (x, y, w, h), by = layout.cell(*cells.selected), inset * self.pixel
                 self._frame((x + by, y + by, w - 2 * by, h - 2 * by), self.stroke(colour, width))
 
     @property

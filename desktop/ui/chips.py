@@ -30,13 +30,14 @@ class Chip:
     end: Callable[[], None]
 
 
-def chips(shown: Snapshot, bench: Workbench) -> list[Chip]:
+def chips(snapshot: Snapshot, bench: Workbench) -> list[Chip]:
     """All that holds now, in the order in which it acts."""
-    return [] if shown.run is None or shown.document is None else list(_chips(shown, shown.document, bench))
+    run, document = snapshot.run, snapshot.document
+    return [] if run is None or document is None else list(_chips(snapshot, document, bench))
 
 
-def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Chip]:
-    rules, curve, limit = shown.project.rules, shown.project.curve, shown.project.limit
+def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator[Chip]:
+    rules, curve, limit = snapshot.project.rules, snapshot.project.curve, snapshot.project.limit
     if rules is not None:
         if rules.repaired is not None and rules.repaired != document.repaired:
             text = "times with clocks repaired" if rules.repaired else "times as recorded"
@@ -51,19 +52,19 @@ def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Ch
             tip = "End it: the curve counts computing alone"
             yield Chip("computing", f"the curve counts {names}", tip, bench.reset_computing)
     if curve != PLAIN:
-        known = (one["title"] for one in document.info["curves"] if one["curve"] == curve)
-        title = printable(next(known, curve), 60)
+        titles = (one["title"] for one in document.info["curves"] if one["curve"] == curve)
+        title = printable(next(titles, curve), 60)
         text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "End it: fit the processors that compute"
         yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
-        outside = waiting(shown.project)
+        outside = waiting(snapshot.project)
         waits = f"; {count(outside, 'break')} outside of it not applied" if outside else ""
         tip = "End it: analyse the whole run"
         tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""
         yield Chip(
             "limit", f"analysis limited to {_span_words(limit)}{waits}", tip, lambda: bench.limit_to(None)
         )
-    selection = shown.project.view.selection
+    selection = snapshot.project.view.selection
     if selection is not None:
         text = f"statistics: selection {_span_words(selection)}"
         yield Chip("selection", text, "End it: select nothing", lambda: bench.select(None))
@@ -89,8 +90,8 @@ class ChipBar(QWidget):
     def texts(self) -> list[str]:
         return [chip.text for chip in self._shown]
 
-    def show_snapshot(self, shown: Snapshot) -> None:
-        self._shown = chips(shown, self._workbench)
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        self._shown = chips(snapshot, self._workbench)
         keys = [chip.key for chip in self._shown]
         for key in [key for key in self._buttons if key not in keys]:
             button = self._buttons.pop(key)

@@ -26,8 +26,8 @@ class When(Generic[S]):
     test: Callable[[S], bool]
     needs: str
 
-    def __call__(self, shown: S) -> bool:
-        return self.test(shown)
+    def __call__(self, snapshot: S) -> bool:
+        return self.test(snapshot)
 
 
 def always(_: object) -> bool:

@@ -55,24 +55,26 @@ class CurvesDialog(Dialog):
         elif (new.project.curve, new.project.tracks) != (old.project.curve, old.project.tracks):
             self._mark(new)
 
-    def _fill(self, shown: Snapshot) -> None:
-        curves: Sequence[dict[str, str]] = [] if shown.document is None else shown.document.info["curves"]
-        for one in curves:
-            unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
-            item = QListWidgetItem(printable(f"{one['title']}{unit}"))
-            tip, checkable = f"{item.text()}\n{printable(one['curve'])}", Qt.ItemFlag.ItemIsUserCheckable
-            set_up(item, data=(_CURVE, one["curve"]), toolTip=tip, flags=item.flags() | checkable)
+    def _fill(self, snapshot: Snapshot) -> None:
+        document = snapshot.document
+        curves: Sequence[dict[str, str]] = [] if document is None else document.info["curves"]
+        for curve in curves:
+            unit = f" ({curve['unit']})" if curve["unit"] not in ("", "processors") else ""
+            item = QListWidgetItem(printable(f"{curve['title']}{unit}"))
+            tip, checkable = f"{item.text()}\n{printable(curve['curve'])}", Qt.ItemFlag.ItemIsUserCheckable
+            set_up(item, data=(_CURVE, curve["curve"]), toolTip=tip, flags=item.flags() | checkable)
             self.list.addItem(item)
-        self._mark(shown)
+        self._mark(snapshot)
 
-    def _mark(self, shown: Snapshot) -> None:
+    def _mark(self, snapshot: Snapshot) -> None:
+        project = snapshot.project
         with QSignalBlocker(self.list):
             for item in self._items():
                 curve = item.data(_CURVE)
-                ticked = Qt.CheckState.Checked if curve in shown.project.tracks else Qt.CheckState.Unchecked
-                bold = set_up(QFont(self.list.font()), bold=curve == shown.project.curve)
+                ticked = Qt.CheckState.Checked if curve in project.tracks else Qt.CheckState.Unchecked
+                bold = set_up(QFont(self.list.font()), bold=curve == project.curve)
                 set_up(item, checkState=ticked, font=bold)
-                if curve == shown.project.curve and self.list.currentRow() < 0:
+                if curve == project.curve and self.list.currentRow() < 0:
                     self.list.setCurrentItem(item)
         self.list.viewport().update()
 

@@ -76,48 +76,48 @@ REPORTS = {
 GROUNDS = {"light": "Light ground", "dark": "Dark ground"}
 
 
-def material_of(shown: Snapshot) -> Material | None:
+def material_of(snapshot: Snapshot) -> Material | None:
     """What figures can be drawn of the snapshot, without reading the store; None while nothing is fitted."""
     from desktop.data.material import Material
 
-    if shown.run is None or shown.fit is None or shown.document is None:
+    if snapshot.run is None or snapshot.fit is None or snapshot.document is None:
         return None
     return Material(
-        title=shown.document.title,
-        curve=shown.run.curve,
-        stack=shown.run.stack,
-        fit=shown.fit,
-        rows=shown.rows,
-        sweep=shown.sweep,
-        suggestion=shown.suggestion,
-        marks=presenting.marks(shown.project.annotations, shown.document.locations),
-        locked=shown.project.phases.locked,
-        doubt=shown.document.doubt.short if shown.document.doubt else "",
-        tracks=tuple(curve for _, curve in shown.tracks),
-        predicted=presenting.predicted(shown.imagined),
-        firm=shown.firm,
-        boundaries=shown.boundaries,
+        title=snapshot.document.title,
+        curve=snapshot.run.curve,
+        stack=snapshot.run.stack,
+        fit=snapshot.fit,
+        rows=snapshot.rows,
+        sweep=snapshot.sweep,
+        suggestion=snapshot.suggestion,
+        marks=presenting.marks(snapshot.project.annotations, snapshot.document.locations),
+        locked=snapshot.project.phases.locked,
+        doubt=snapshot.document.doubt.short if snapshot.document.doubt else "",
+        tracks=tuple(curve for _, curve in snapshot.tracks),
+        predicted=presenting.predicted(snapshot.imagined),
+        firm=snapshot.firm,
+        boundaries=snapshot.boundaries,
     )
 
 
-def read_bars(shown: Snapshot, job: Job, **how: Any) -> Bars | None:
+def read_bars(snapshot: Snapshot, job: Job, **how: Any) -> Bars | None:
     """The timeline of a fitted run, read from its store; `how`: as of `bars`."""
     from desktop.data.material import bars
     from desktop.data.store import open_store
 
-    document, run, fit = shown.document, shown.run, shown.fit
+    document, run, fit = snapshot.document, snapshot.run, snapshot.fit
     assert document is not None and run is not None and fit is not None
-    breaks, names = fit.breaks[1:-1].tolist(), shown.project.names
+    breaks, names = fit.breaks[1:-1].tolist(), snapshot.project.names
     with open_store(document.store) as store:
         return bars(store, run.rules, run.curve, job, breaks=breaks, names=names, **how)
 
 
-def home_of(shown: Snapshot) -> Path:
+def home_of(snapshot: Snapshot) -> Path:
     """Where files about a run are offered to be written, by its name."""
-    assert shown.document is not None
-    source = shown.document.source
+    assert snapshot.document is not None
+    source = snapshot.document.source
     folder = source.parent if source.parent.is_dir() else Path.home()
-    return folder / file_stem(source, shown.document.options.member)
+    return folder / file_stem(source, snapshot.document.options.member)
 
 
 T = TypeVar("T")
@@ -525,7 +525,7 @@ class ReportDialog(ExportDialog):
 
     def __init__(
         self,
-        shown: Snapshot,
+        snapshot: Snapshot,
         deliver: Deliver,
         parent: QWidget | None = None,
         *,
@@ -538,17 +538,17 @@ class ReportDialog(ExportDialog):
         from desktop.data.report import TABLES
         from desktop.ui.reporting import OWN
 
-        super().__init__(home_of(shown), deliver, parent, "report", "Report")
-        assert shown.document is not None
-        self._shown = shown
+        super().__init__(home_of(snapshot), deliver, parent, "report", "Report")
+        assert snapshot.document is not None
+        self._shown = snapshot
         self.save.clicked.connect(self._choose)
         self._remember, self._colours, self._settings = remember, colours, settings
         self.own = {
             kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
             for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
         }
-        wanted = shown.project.report
-        self.title = QLineEdit(shown.document.title)
+        wanted = snapshot.project.report
+        self.title = QLineEdit(snapshot.document.title)
         self.format, self.style_box = choices(REPORTS, wanted.kind), choices(STYLES, wanted.style)
         self.ground = choices(GROUNDS, wanted.theme)
         self.states = states_box(wanted.by_region or (by_region and wanted == ReportChoices()))

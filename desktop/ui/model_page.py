@@ -248,9 +248,9 @@ class ModelPage(Page):
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        shown, name, own = self.shown, self.name, self.settings.own(path.suffix.lower()[1:])
+        snapshot, name, own = self.shown, self.name, self.settings.own(path.suffix.lower()[1:])
         self.bench.write_beside(
-            path, lambda job: write(compose(shown, name), path, own=own, progress=job), self.say
+            path, lambda job: write(compose(snapshot, name), path, own=own, progress=job), self.say
         )
 
     def choose_folder(self) -> None:
@@ -308,8 +308,8 @@ class ModelPage(Page):
         sheet = self.bench.snapshot.sheet
         lines = [] if sheet is None else sorted(int(sheet.keys[k]) for k in sheet.alarming)
         self.bench.pick(lines)
-        shown = self.bench.snapshot
-        odd = results.standing_out(shown.fit, shown.selection)
+        snapshot = self.bench.snapshot
+        odd = results.standing_out(snapshot.fit, snapshot.selection)
         self.say(f"{count(len(lines), 'row')} selected. {odd}" if odd else "No row stands out")
 
     # ---- more

@@ -193,10 +193,10 @@ class Page(QMainWindow):
         self._refresh_actions()
 
     def _refresh_actions(self) -> None:
-        shown = self.shown
+        snapshot = self.shown
         for command in self.COMMANDS:
             action = self.actions_by_id[command.id]
-            action.setEnabled(command.enabled(self if command.common else shown))
+            action.setEnabled(command.enabled(self if command.common else snapshot))
             if command.mark is not None:
                 action.setChecked(command.mark(self))
         self.name_steps()

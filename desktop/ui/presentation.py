@@ -145,14 +145,14 @@ class Presentation(QWidget):
             self._slider.setValue(n)
 
     def _timeline_asked(self) -> tuple[object, ...]:
-        shown = self._bench.snapshot
-        return shown.run, shown.fit, self.span
+        snapshot = self._bench.snapshot
+        return snapshot.run, snapshot.fit, self.span
 
     def _read_timeline(self) -> None:
         """Where the timeline is shown, have it read anew if it is of another fit or part of the run."""
-        shown, asked, span = self._bench.snapshot, self._timeline_asked(), self.span
+        snapshot, asked, span = self._bench.snapshot, self._timeline_asked(), self.span
         wanted = self.figure == "timeline" or self.speaker is not None
-        if not wanted or shown.run is None or shown.fit is None:
+        if not wanted or snapshot.run is None or snapshot.fit is None:
             return
         if self._bars is not None and self._bars[0] == asked:
             return
@@ -162,14 +162,14 @@ class Presentation(QWidget):
             self._redraw()
 
         self._lane.submit(
-            "Reading the timeline", lambda job: read_bars(shown, job, span=span), done, lambda _error: None
+            "Reading the timeline", lambda job: read_bars(snapshot, job, span=span), done, lambda _error: None
         )
 
     def there(self) -> tuple[str, ...]:
         """The figures that can be shown, or will be when they have been read."""
-        shown = self._bench.snapshot
+        snapshot = self._bench.snapshot
         known = () if self._material is None else self._material.figures()
-        if shown.document is not None and shown.document.locations:
+        if snapshot.document is not None and snapshot.document.locations:
             known = (*known, "timeline", "accounts")
         return tuple(name for name in SHOWN if name in known)
 
@@ -183,10 +183,10 @@ class Presentation(QWidget):
             return replace(self._material, bars=self._bars[1])
         if figure != "accounts":
             return self._material
-        shown, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
-        explained = shown.explained
+        snapshot, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
+        explained = snapshot.explained
         for scope, stats in zip(explained.scopes, explained.stats, strict=False):
-            if scope.phase == (-1 if phase is None else phase) and explained.fit is shown.fit:
+            if scope.phase == (-1 if phase is None else phase) and explained.fit is snapshot.fit:
                 return accounts(scope.label, stats, explained.waits)[0]
         return None
 
@@ -273,8 +273,8 @@ class Presentation(QWidget):
             figures.draw(sheet, self.figure, drawn, look)
 
     def _paint_texts(self, painter: QPainter) -> None:
-        shown, material = self._bench.snapshot, self._material
-        if material is None or shown.run is None or shown.document is None:
+        snapshot, material = self._bench.snapshot, self._material
+        if material is None or snapshot.run is None or snapshot.document is None:
             return
         colours = figures.ink(self._look("below"))
         margin, high = 0.03 * self.height(), self.height()
@@ -283,15 +283,16 @@ class Presentation(QWidget):
         big = self._font(bold=True, factor=1.7)
         painter.setFont(big)
         painter.setPen(QColor(colours.fit))
-        count = f"n = {shown.project.phases.n}" + ("  …" if shown.refining else "")
+        count = f"n = {snapshot.project.phases.n}" + ("  …" if snapshot.refining else "")
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, count)
         right = QFontMetricsF(big).horizontalAdvance(count) + margin
         painter.setPen(QColor(colours.text))
         fit = material.fit
-        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} {shown.run.curve.quantity.of_error}"
-        name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
+        unit = snapshot.run.curve.quantity.of_error
+        error = "" if snapshot.refining else f"ε = {digits(fit.epsilon, 3)} {unit}"
+        name = snapshot.project.views[self.view].name if 0 <= self.view < len(snapshot.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
-        self._line(painter, half, name or shown.document.title, bold=True)
+        self._line(painter, half, name or snapshot.document.title, bold=True)
         why = "" if self.figure in ("epsilon", "residual") else self.why_text()
         self._line(painter, half.translated(0, half.height()), why or error)
         foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
@@ -299,9 +300,9 @@ class Presentation(QWidget):
 
     def why_text(self) -> str:
         """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
-        shown = self._bench.snapshot
-        words, phase = shown.explained.words, shown.project.view.phase
-        if words is None or shown.explained.fit is not shown.fit:
+        snapshot = self._bench.snapshot
+        words, phase = snapshot.explained.words, snapshot.project.view.phase
+        if words is None or snapshot.explained.fit is not snapshot.fit:
             return ""
         of = words.phases[phase] if phase is not None and phase < len(words.phases) else words
         if not of.causes:
@@ -320,36 +321,36 @@ class Presentation(QWidget):
         """What is to be said of the run, then of each phase."""
         from desktop.data.speaking import notes
 
-        shown = self._bench.snapshot
-        assert shown.fit is not None and shown.document is not None
-        breaks, of = shown.fit.breaks.tolist(), shown.explained.fit
-        if of is not None and shown.explained.words is not None:
-            self._words = of.breaks.tolist(), shown.explained.words
+        snapshot = self._bench.snapshot
+        assert snapshot.fit is not None and snapshot.document is not None
+        breaks, of = snapshot.fit.breaks.tolist(), snapshot.explained.fit
+        if of is not None and snapshot.explained.words is not None:
+            self._words = of.breaks.tolist(), snapshot.explained.words
         # Another fit with these breaks may differ in the last digits.
         near = len(self._words[0]) == len(breaks) and math.dist(self._words[0], breaks) < 1e-9 * breaks[-1]
         words = self._words[1] if near else None
-        marks = presenting.marks(shown.project.annotations, shown.document.locations)
-        return notes(words, breaks, marks, shown.project.own_notes)
+        marks = presenting.marks(snapshot.project.annotations, snapshot.document.locations)
+        return notes(words, breaks, marks, snapshot.project.own_notes)
 
     def phase_text(self) -> str:
         """The chosen phase, else the run."""
-        shown = self._bench.snapshot
-        assert shown.run is not None
-        curve, phase = shown.run.curve, shown.project.view.phase
-        if phase is None or phase >= len(shown.rows):
-            of = curve.quantity
-            if of != PROCESSORS:
-                mean = f"{digits(curve.mean, 3)} {of.unit}".rstrip()
-                return f"{quantity(curve.duration, 's', 3)}: {of.name}, on average {mean}"
+        snapshot = self._bench.snapshot
+        assert snapshot.run is not None
+        curve, phase = snapshot.run.curve, snapshot.project.view.phase
+        if phase is None or phase >= len(snapshot.rows):
+            if curve.quantity != PROCESSORS:
+                mean = f"{digits(curve.mean, 3)} {curve.quantity.unit}".rstrip()
+                return f"{quantity(curve.duration, 's', 3)}: {curve.quantity.name}, on average {mean}"
             part = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
             return (
                 f"{quantity(curve.duration, 's', 3)}: on average {digits(curve.mean, 3)} of "
                 f"{format_number(curve.capacity)} processors compute{part}"
             )
-        row = shown.rows[phase]
+        row = snapshot.rows[phase]
         kind = ("level", "line", "parabola", *(space.noun for space in bases.TABLE))[row.degree]
+        start = instant(row.start_s, curve.duration)
         return (
-            f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
+            f"Phase {phase + 1} of {len(snapshot.rows)}, a {kind}: from {start}, "
             f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "
             + (f"({100 * row.efficiency:.0f} %)" if math.isfinite(row.efficiency) else curve.quantity.unit)
         )
@@ -500,10 +501,10 @@ class Presentation(QWidget):
 
     def _zoom_to_phase(self) -> None:
         """The chosen phase, with something of what lies around it."""
-        shown = self._bench.snapshot
-        phase = shown.project.view.phase
-        if phase is not None and phase < len(shown.rows):
-            row = shown.rows[phase]
+        snapshot = self._bench.snapshot
+        phase = snapshot.project.view.phase
+        if phase is not None and phase < len(snapshot.rows):
+            row = snapshot.rows[phase]
             room = 0.15 * (row.end_s - row.start_s)
             self._zoom((row.start_s - room, row.end_s + room))
 

@@ -138,14 +138,14 @@ class SpeakerView(QWidget):
     @property
     def _phase(self) -> int | None:
         """Of which phase the notes are."""
-        shown = self._bench.snapshot
-        phase = shown.project.view.phase
-        return phase if phase is not None and phase < len(shown.rows) else None
+        snapshot = self._bench.snapshot
+        phase = snapshot.project.view.phase
+        return phase if phase is not None and phase < len(snapshot.rows) else None
 
     def show_state(self) -> None:
         """As the presentation is now."""
-        shown = self._bench.snapshot
-        if shown.run is None or shown.fit is None or shown.document is None:
+        snapshot = self._bench.snapshot
+        if snapshot.run is None or snapshot.fit is None or snapshot.document is None:
             return
         for pane in self._panes:
             pane.redraw()

@@ -16,16 +16,16 @@ ExperimentCommand: TypeAlias = commands.Command["ExperimentPage", ExperimentSnap
 STEPS = ("Program", "Design", "Run", "Read", "Compare")
 
 
-def _is_described(shown: ExperimentSnapshot) -> bool:
-    return shown.project.experiment is not None
+def _is_described(snapshot: ExperimentSnapshot) -> bool:
+    return snapshot.project.experiment is not None
 
 
-def _is_something(shown: ExperimentSnapshot) -> bool:
-    return _is_described(shown) or shown.project.imported is not None
+def _is_something(snapshot: ExperimentSnapshot) -> bool:
+    return _is_described(snapshot) or snapshot.project.imported is not None
 
 
-def _is_ready(shown: ExperimentSnapshot) -> bool:
-    return _is_described(shown) and shown.consented and shown.running == "idle"
+def _is_ready(snapshot: ExperimentSnapshot) -> bool:
+    return _is_described(snapshot) and snapshot.consented and snapshot.running == "idle"
 
 
 _described = When(_is_described, "an experiment that is described")

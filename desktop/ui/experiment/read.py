@@ -213,8 +213,8 @@ class ReadStep(Step):
 
     def ask_confirmation(self) -> None:
         """Show what is run to confirm the largest effect, and run it if the user says so."""
-        shown = self.bench.snapshot
-        names = shown.answer.named[:1] if shown.answer is not None else ()
+        snapshot = self.bench.snapshot
+        names = snapshot.answer.named[:1] if snapshot.answer is not None else ()
         errand = self.bench.confirmation(names)
         if errand is not None:
             text = (

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 ModelCommand: TypeAlias = commands.Command["ModelPage", ModelSnapshot]
 
 
-def _rows_selected(shown: ModelSnapshot) -> bool:
-    return shown.project.table is not None and bool(shown.view.lines)
+def _rows_selected(snapshot: ModelSnapshot) -> bool:
+    return snapshot.project.table is not None and bool(snapshot.view.lines)
 
 
-def _fitted_together(shown: ModelSnapshot) -> bool:
-    return shown.fit is not None and shown.fit.kind == "joint"
+def _fitted_together(snapshot: ModelSnapshot) -> bool:
+    return snapshot.fit is not None and snapshot.fit.kind == "joint"
 
 
 _table = When[ModelSnapshot](lambda shown: shown.project.table is not None, "a table of run times")

@@ -48,11 +48,11 @@ def _measurement_words_at(fit: ModelFit, lines: tuple[int, ...], at: Ints, k: in
 
 
 def scaling(
-    shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool, here: frozenset[int] = frozenset()
+    snapshot: ModelSnapshot, quantity: Quantity, cells: Which, log: bool, here: frozenset[int] = frozenset()
 ) -> tuple[Content, str]:
     """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
     exclusion thin. `here`: lines of the shown run, which are marked."""
-    fit, selection, cell = shown.fit, shown.selection, shown.cell
+    fit, selection, cell = snapshot.fit, snapshot.selection, snapshot.cell
     if fit is None or selection is None or cell is None:
         return _empty(), ""
     data = fit.data
@@ -62,9 +62,9 @@ def scaling(
         "code": [(c0, s) for s in range(len(data.systems))],
         "system": [(c, s0) for c in range(len(data.codes))],
     }[cells]
-    largest = max(shown.view.p, float(data.p.max()))
+    largest = max(snapshot.view.p, float(data.p.max()))
     # Under what holds now.
-    series: list[Series] = _before(shown, quantity, largest) if cells == "cell" else []
+    series: list[Series] = _before(snapshot, quantity, largest) if cells == "cell" else []
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "Measured", "code": data.systems[s], "system": data.codes[c]}[cells]
@@ -84,7 +84,7 @@ def scaling(
         elif not alone:
             none, label = np.empty(0), f"{name} (never measured)"
             series.append(Series("points", none, none, label, colour, mark))
-        series += _left_out(shown, c, s, quantity, alone)
+        series += _left_out(snapshot, c, s, quantity, alone)
         mine = np.isin(keys[cell_scaling.index], np.array(sorted(here), np.int64))
         if mine.any():
             at = cell_scaling.index[mine]
@@ -100,8 +100,8 @@ def scaling(
              zero=quantity == "efficiency" or not log),
         tuple(series),
         levels=((1.0, ""),) if quantity == "efficiency" else (),
-        verticals=((shown.view.p, f"p = {shown.view.p:.0f}"),),
-        selected=shown.view.lines,
+        verticals=((snapshot.view.p, f"p = {snapshot.view.p:.0f}"),),
+        selected=snapshot.view.lines,
     )  # fmt: skip
     what = f"{data.codes[c0]} on {data.systems[s0]}" if cells == "cell" else f"{len(pairs)} cells"
     title = results.quantity_title(fit, quantity)
@@ -130,20 +130,20 @@ def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
     return series
 
 
-def _left_out(shown: ModelSnapshot, c: int, s: int, quantity: Quantity, named: bool) -> list[Series]:
-    assert shown.fit is not None and shown.selection is not None
-    p, value, lines = results.left_out(shown.fit, shown.selection, c, s, quantity)
+def _left_out(snapshot: ModelSnapshot, c: int, s: int, quantity: Quantity, named: bool) -> list[Series]:
+    assert snapshot.fit is not None and snapshot.selection is not None
+    p, value, lines = results.left_out(snapshot.fit, snapshot.selection, c, s, quantity)
     if not p.size:
         return []
-    reasons = {row.line: row.reason for row in shown.selection.excluded}
+    reasons = {row.line: row.reason for row in snapshot.selection.excluded}
     names = tuple(f"line {line}, {_LEFT_OUT}: {reasons[line]}" for line in lines.tolist())
     label = capital(_LEFT_OUT) if named else ""
     return [Series("points", p, value, label, "muted", "cross", names=names, keys=lines)]
 
 
-def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Series]:
+def _before(snapshot: ModelSnapshot, quantity: Quantity, largest: float) -> list[Series]:
     """The fit before the last exclusion, of the same cell."""
-    old, fit, cell = shown.previous, shown.fit, shown.cell
+    old, fit, cell = snapshot.previous, snapshot.fit, snapshot.cell
     if old is None or fit is None or cell is None or old is fit:
         return []
     code, system = fit.data.codes[cell[0]], fit.data.systems[cell[1]]
@@ -155,9 +155,9 @@ def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Se
     return [Series("line", one.grid, one.fitted, "Before the last exclusion", "muted", width=1.1)]
 
 
-def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
+def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
     """The paper's figure 1, and the same over p, systems and codes; suspect points bear their names."""
-    fit, selection = shown.fit, shown.selection
+    fit, selection = snapshot.fit, snapshot.selection
     if fit is None or selection is None:
         return _empty(), ""
     from desktop.core.factor_intervals import suspects
@@ -182,14 +182,14 @@ def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
         keys=np.array(selection.lines, np.int64)[at], labels=marked,
     )  # fmt: skip
     content = Content(
-        axis, Axis(f"Residual ({unit})"), (series,), levels=((0.0, ""),), selected=shown.view.lines
+        axis, Axis(f"Residual ({unit})"), (series,), levels=((0.0, ""),), selected=snapshot.view.lines
     )
     return content, f"Residuals of {at.size} measurements against {against}, {len(marked)} stand out"
 
 
-def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
+def quantiles(snapshot: ModelSnapshot) -> tuple[Content, str]:
     """Studentized residuals over those of a normal distribution: on the line if errors are normal."""
-    fit, selection = shown.fit, shown.selection
+    fit, selection = snapshot.fit, snapshot.selection
     if fit is None or selection is None:
         return _empty(), ""
     from desktop.core.factor_intervals import suspects
@@ -209,7 +209,7 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     )  # fmt: skip
     content = Content(
         Axis("Quantile of the normal distribution"), Axis("Studentized residual"), series,
-        selected=shown.view.lines,
+        selected=snapshot.view.lines,
     )  # fmt: skip
     return content, f"Quantile-quantile plot of {at.size} studentized residuals"
 
@@ -240,25 +240,25 @@ def cell_map(
     )  # fmt: skip
 
 
-def cells(shown: ModelSnapshot, measure: str) -> tuple[Content, str]:
+def cells(snapshot: ModelSnapshot, measure: str) -> tuple[Content, str]:
     """A measure of every code (rows) on every system (columns)."""
-    fit = shown.fit
+    fit = snapshot.fit
     title = CELL_MEASURES[measure]
     if fit is None:
         return _empty(), ""
     empty = "Press “Leave cells out” to predict every cell from all others."
     if fit.kind != "joint":
         empty = "Only a fit of all cells together predicts one cell from the others."
-    values = results.cell_values(fit, shown.checks, measure)
+    values = results.cell_values(fit, snapshot.checks, measure)
     content = cell_map(
-        title, fit.data.codes, fit.data.systems, values, shown.cell, empty, whole=measure == "points"
+        title, fit.data.codes, fit.data.systems, values, snapshot.cell, empty, whole=measure == "points"
     )
     return content, f"{title} of {values.shape[0]} codes on {values.shape[1]} systems"
 
 
-def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Content, str]:
+def relative(snapshot: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Content, str]:
     """Bars with 95 % intervals, one colour for each function; below zero in the colour of errors."""
-    fit = shown.fit
+    fit = snapshot.fit
     if fit is None:
         return _empty(), ""
     if fit.kind != "joint":
@@ -300,14 +300,14 @@ def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Cont
     return content, f"{title} of {len(names)} {'systems' if kind == 'speed' else 'codes'} with 95 % intervals"
 
 
-def shares(shown: ModelSnapshot) -> tuple[Content, str]:
+def shares(snapshot: ModelSnapshot) -> tuple[Content, str]:
     """Share of every function in the time of the chosen cell, over p."""
-    fit, cell = shown.fit, shown.cell
+    fit, cell = snapshot.fit, snapshot.cell
     if fit is None or cell is None:
         return _empty(), ""
     if not np.isfinite(fit.delta[:, cell[0], cell[1]]).all():
         return _empty("The model says nothing of this cell."), ""
-    p = shown.view.p
+    p = snapshot.view.p
     grid, percent, here = results.share_curves(fit, *cell, p)
     series: list[Series] = []
     for i, function in enumerate(fit.functions):

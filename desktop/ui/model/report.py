@@ -30,80 +30,77 @@ _CELLS = 64
 
 
 def sections(
-    shown: ModelSnapshot, name: str, number: int = 1
+    snapshot: ModelSnapshot, name: str, number: int = 1
 ) -> tuple[tuple[Section, ...], tuple[Slide, ...]]:
     """What is said of the model of a table called `name`, and what of it on slides; figures count from
     `number`. Nothing where nothing is fitted.
     """
-    fit, cell = shown.fit, shown.cell
-    if fit is None or cell is None or shown.selection is None:
+    fit, cell, p = snapshot.fit, snapshot.cell, snapshot.view.p
+    if fit is None or cell is None or snapshot.selection is None:
         return (), ()
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
-    left_out = len(shown.selection.excluded)
-    summary = results.summary(fit, shown.test, left_out, shown.choice)
-    answers = answers_of(fit, *cell, shown.view.p)
-    scaling, in_words = contents.scaling(shown, "time", "cell", True)
+    left_out = len(snapshot.selection.excluded)
+    summary = results.summary(fit, snapshot.test, left_out, snapshot.choice)
+    answers = answers_of(fit, *cell, p)
+    scaling, in_words = contents.scaling(snapshot, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
-    drawings = [contents.shares(shown)]
+    drawings = [contents.shares(snapshot)]
     if fit.kind == "joint":
-        drawings += [contents.relative(shown, "speed"), contents.relative(shown, "work")]
+        drawings += [contents.relative(snapshot, "speed"), contents.relative(snapshot, "work")]
     for key, (content, words) in zip(("shares", "speeds", "works"), drawings, strict=False):
         if not content.empty:
             pictures.append(Picture(key, number + len(pictures), f"{words}.", content))
-    parameters, predictions = _parameters(shown), _predictions(shown)
-    good: list[Block] = [Paragraph(" ".join(shown.headline)), Points(tuple(f"{line}." for line in summary))]
-    good += [Points(notes)] if (notes := _notes(shown)) else []
+    parameters, predictions = _parameters(snapshot), _predictions(snapshot)
+    of_model: list[Block] = [Paragraph(" ".join(snapshot.headline)), Points(tuple(f"{s}." for s in summary))]
+    of_model += [Points(notes)] if (notes := _notes(snapshot)) else []
     parts = (
-        Section(f"Factor model of {name}", tuple(good)),
+        Section(f"Factor model of {name}", tuple(of_model)),
         Section(of_cell, (*(Paragraph(f"{one.question} {one.text}") for one in answers), pictures[0])),
-        Section(f"On {shown.view.p:.0f} processors", (predictions, *pictures[1:2])),
+        Section(f"On {p:.0f} processors", (predictions, *pictures[1:2])),
         Section(results.PARAMETERS[fit.kind], (parameters, *pictures[2:])),
     )
     slides = (
-        Slide(
-            f"{of_cell} on {shown.view.p:.0f} processors: {answers[0].text.partition('; ')[0]}", pictures[0]
-        ),
-        Slide(shown.headline[0], parameters),
+        Slide(f"{of_cell} on {p:.0f} processors: {answers[0].text.partition('; ')[0]}", pictures[0]),
+        Slide(snapshot.headline[0], parameters),
         *(Slide(answers[-1].text.partition(". ")[0] + ".", one) for one in pictures[1:2]),
     )
     return parts, slides
 
 
-def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
+def compose(snapshot: ModelSnapshot, name: str, command: str = "") -> Report:
     """A report on nothing else. `command`: the command line that makes it again.
 
     Raises
     ------
     ValueError : nothing is fitted.
     """
-    parts, slides = sections(shown, name)
-    if not parts or shown.fit is None:
+    parts, slides = sections(snapshot, name)
+    if not parts or snapshot.fit is None:
         raise ValueError("there is no model to report on: choose functions and rows that can be fitted")
-    fit = shown.fit
+    fit = snapshot.fit
     subtitle = f"{count(fit.n, 'run')}, {count(len(fit.data.codes), 'code')} on "
     subtitle += count(len(fit.data.systems), "system")
     facts = ({"source": {"name": name}, "functions": list(fit.functions), "kind": fit.kind, "runs": fit.n},)
     parts = (*parts, provenance(command))
-    return Report(
-        f"Factor model of {name}", subtitle, today(), parts, facts, shown.headline[0], slides, appendix=True
-    )
+    title, headline = f"Factor model of {name}", snapshot.headline[0]
+    return Report(title, subtitle, today(), parts, facts, headline, slides, appendix=True)
 
 
-def _parameters(shown: ModelSnapshot) -> ReportTable:
-    assert shown.fit is not None
-    reference = shown.fit.reference
+def _parameters(snapshot: ModelSnapshot) -> ReportTable:
+    assert snapshot.fit is not None
+    reference = snapshot.fit.reference
     note = f"Relative to {reference}, whose parameters are 1." if reference else ""
     names = ("kind", "of", "function", "verdict", "value", "low", "high")
-    sheet = results.parameter_sheet(shown.fit)
-    return _table(results.PARAMETERS[shown.fit.kind], sheet, names, left=4, note=note)
+    sheet = results.parameter_sheet(snapshot.fit)
+    return _table(results.PARAMETERS[snapshot.fit.kind], sheet, names, left=4, note=note)
 
 
-def _predictions(shown: ModelSnapshot) -> ReportTable:
-    assert shown.fit is not None
+def _predictions(snapshot: ModelSnapshot) -> ReportTable:
+    assert snapshot.fit is not None
     names = ("code", "system", "note", "predicted", "low", "high", "measured")
     sheet, title = (
-        results.prediction_sheet(shown.fit, shown.view.p),
-        f"Every cell on {shown.view.p:.0f} processors",
+        results.prediction_sheet(snapshot.fit, snapshot.view.p),
+        f"Every cell on {snapshot.view.p:.0f} processors",
     )
     table = _table(title, sheet, names, left=3, note="Of one new run, with 95 %.")
     more = len(table.rows) - _CELLS
@@ -119,10 +116,10 @@ def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: i
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 
-def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
+def _notes(snapshot: ModelSnapshot) -> tuple[str, ...]:
     """What has to be known, and the rows that stand out."""
-    notes = [f"{capital(text)}." for text in results.warnings(shown.fit, shown.selection)]
-    odd = results.standing_out(shown.fit, shown.selection)
+    notes = [f"{capital(text)}." for text in results.warnings(snapshot.fit, snapshot.selection)]
+    odd = results.standing_out(snapshot.fit, snapshot.selection)
     if odd:
         notes.append(f"Rows that stand out, by their lines in the table. {odd}. {capital(VERDICTS)}.")
     return tuple(notes)

@@ -137,8 +137,8 @@ class SettingsPane(QWidget):
 
     def _fitted(self) -> tuple[str, ...]:
         """What is chosen, or was found to be best."""
-        shown = self._bench.snapshot
-        return shown.project.settings.functions or (() if shown.fit is None else shown.fit.functions)
+        snapshot = self._bench.snapshot
+        return snapshot.project.settings.functions or (() if snapshot.fit is None else snapshot.fit.functions)
 
     def _choice(self, name: str, values: Mapping[K, str], act: Callable[[K], None]) -> QComboBox:
         box = choices(values, name=name, narrow=6)

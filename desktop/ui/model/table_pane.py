@@ -72,43 +72,43 @@ class TablePane(QWidget):
     def _refill(self) -> None:
         self._fill[self.tabs.currentIndex()](self._bench.snapshot)
 
-    def _fill_parameters(self, shown: ModelSnapshot) -> None:
-        self.parameters.show_sheet(EMPTY if shown.fit is None else results.parameter_sheet(shown.fit))
+    def _fill_parameters(self, snapshot: ModelSnapshot) -> None:
+        self.parameters.show_sheet(EMPTY if snapshot.fit is None else results.parameter_sheet(snapshot.fit))
 
-    def _fill_ranking(self, shown: ModelSnapshot) -> None:
-        if shown.ranking is None:
+    def _fill_ranking(self, snapshot: ModelSnapshot) -> None:
+        if snapshot.ranking is None:
             self.ranking.show_sheet(EMPTY)
             self.ranked.setText(_NO_RANKING)
             return
-        self.ranking.show_sheet(results.ranking_sheet(shown.ranking))
-        dropped = results.dropped_pairs(shown.ranking)
+        self.ranking.show_sheet(results.ranking_sheet(snapshot.ranking))
+        dropped = results.dropped_pairs(snapshot.ranking)
         hint = "A double click, or Return, takes a pair."
         self.ranked.setText(f"{hint} Not listed: {dropped}." if dropped else hint)
 
-    def _fill_forms(self, shown: ModelSnapshot) -> None:
-        none = shown.forms is None or shown.fit is None
+    def _fill_forms(self, snapshot: ModelSnapshot) -> None:
+        none = snapshot.forms is None or snapshot.fit is None
         self.forms.show_sheet(
-            EMPTY if none else results.forms_sheet(shown.fit, shown.forms, shown.view.p)  # type: ignore[arg-type]  # none says that neither is None
+            EMPTY if none else results.forms_sheet(snapshot.fit, snapshot.forms, snapshot.view.p)  # type: ignore[arg-type]  # none says that neither is None
         )
 
-    def _fill_correlations(self, shown: ModelSnapshot) -> None:
-        if shown.fit is None or shown.cell is None or not shown.fit.parameters:
+    def _fill_correlations(self, snapshot: ModelSnapshot) -> None:
+        if snapshot.fit is None or snapshot.cell is None or not snapshot.fit.parameters:
             self.correlations.show_sheet(EMPTY)
         else:
-            self.correlations.show_sheet(results.correlation_sheet(shown.fit, *shown.cell))
+            self.correlations.show_sheet(results.correlation_sheet(snapshot.fit, *snapshot.cell))
 
-    def _fill_predictions(self, shown: ModelSnapshot) -> None:
-        fit = shown.fit
-        self.predictions.show_sheet(EMPTY if fit is None else results.prediction_sheet(fit, shown.view.p))
+    def _fill_predictions(self, snapshot: ModelSnapshot) -> None:
+        fit = snapshot.fit
+        self.predictions.show_sheet(EMPTY if fit is None else results.prediction_sheet(fit, snapshot.view.p))
 
-    def _fill_answers(self, shown: ModelSnapshot) -> None:
-        if shown.fit is None or shown.cell is None:
+    def _fill_answers(self, snapshot: ModelSnapshot) -> None:
+        if snapshot.fit is None or snapshot.cell is None:
             self.answers.setHtml("")
             return
         place = self.answers.verticalScrollBar().value()
         parts = [
             f"<p><b>{escape(answer.question)}</b><br>{escape(answer.text)}</p>"
-            for answer in answers(shown.fit, *shown.cell, shown.view.p)
+            for answer in answers(snapshot.fit, *snapshot.cell, snapshot.view.p)
         ]
         self.answers.setHtml("".join(parts))
         self.answers.verticalScrollBar().setValue(place)

@@ -80,14 +80,14 @@ def panels() -> tuple[PanelSpec, ...]:
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)
 
 
-def why_empty(shown: Snapshot) -> str:
+def why_empty(snapshot: Snapshot) -> str:
     """Why a panel that explains phases from the events of a trace has nothing to show yet, and what to do."""
-    if shown.opening is not None:
+    if snapshot.opening is not None:
         return "The trace is being read."
-    if shown.run is None:
+    if snapshot.run is None:
         return "No trace is open: open one with File > Open."
-    if shown.document is not None and not shown.document.locations:
+    if snapshot.document is not None and not snapshot.document.locations:
         return "This is a curve without events: open the trace that it was made from."
-    if shown.fit is None:
+    if snapshot.fit is None:
         return "The phases are being fitted."
     return "Being computed from the events of the trace."

@@ -96,23 +96,23 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         if self._made and why_empty(new) != why_empty(old):
             self._say(self._side.snapshot)
 
-    def _fill(self, shown: ExperimentSnapshot) -> None:
+    def _fill(self, snapshot: ExperimentSnapshot) -> None:
         self._stale = {self.effects, self.rank}
-        self._fill_table(shown)
-        refill(self.response, same(shown.responses), shown.read_response)
+        self._fill_table(snapshot)
+        refill(self.response, same(snapshot.responses), snapshot.read_response)
         self.response.setToolTip(self.response.currentText())
-        several = len(shown.responses) > 1
+        several = len(snapshot.responses) > 1
         self.useless = set() if several else {self.response}
 
-    def _fill_table(self, shown: ExperimentSnapshot) -> None:
+    def _fill_table(self, snapshot: ExperimentSnapshot) -> None:
         """The table in view, if what it shows is another."""
         from desktop.workbench import effect_rows
 
         table = self.rank if self.numbers.currentIndex() else self.effects
         if table in self._stale:
             self._stale.discard(table)
-            table.show_rows(*effect_rows.of_snapshot(shown, ranks=table is self.rank))
-        table.select_key(shown.selected)
+            table.show_rows(*effect_rows.of_snapshot(snapshot, ranks=table is self.rank))
+        table.select_key(snapshot.selected)
 
     def _draw(self) -> None:
         """The chart that is chosen."""

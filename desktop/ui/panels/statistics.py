@@ -241,15 +241,15 @@ class StatisticsPanel(Panel):
 
     def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
         """A row for each marked region, and what the trace numbers those of its name."""
-        shown = self._workbench.snapshot
-        regions = () if shown.document is None else shown.document.regions
+        snapshot = self._workbench.snapshot
+        regions = () if snapshot.document is None else snapshot.document.regions
         tip = "Inclusive time of the marked region, of all processors together"
         return [
             (
-                Metric(shown.project.names.get(name, name), tip, f"region {name}", "unit"),
+                Metric(snapshot.project.names.get(name, name), tip, f"region {name}", "unit"),
                 [k for k, region in enumerate(regions) if region.name == name],
             )
-            for name in shown.marked
+            for name in snapshot.marked
         ]
 
     def _remark(self) -> str:

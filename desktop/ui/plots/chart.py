@@ -151,14 +151,14 @@ class _WindowPainter(Painter):
     dotted_segments = True
 
     def __init__(
-        self, painter: QPainter, size: QSize | QSizeF, laid: Layout, theme: Theme, mark: str
+        self, painter: QPainter, size: QSize | QSizeF, layout: Layout, theme: Theme, mark: str
     ) -> None:
         sheet, ground = _WindowSheet(painter, size.width(), size.height()), theme.background
         ink = Ink(
             ground, theme.text, theme.muted, theme.border, mix(theme.text, ground, 24 / 255).name(),
             theme.curve, theme.fit, theme.residual, mark, theme.break_line, {}, {}, False, theme.series,
         )  # fmt: skip
-        super().__init__(sheet, laid, ink, laid.line / LINE, 1.0, 1.0)
+        super().__init__(sheet, layout, ink, layout.line / LINE, 1.0, 1.0)
         self.dot = (1 / painter.device().devicePixelRatioF(), _DOT)
         self._theme = theme
 
@@ -204,11 +204,11 @@ class Chart(PlotView):
             self._place_plot(plot, self._laid)
         return plot
 
-    def _place_plot(self, plot: pg.PlotItem, laid: Layout) -> None:
-        plot.vb.invertY(laid.content.y.down)
-        place_lane(plot, QRectF(laid.left, laid.top, laid.width, laid.height))
-        plot.vb.show_range(*laid.x, *laid.y)
-        plot.setVisible(laid.content.shown)
+    def _place_plot(self, plot: pg.PlotItem, layout: Layout) -> None:
+        plot.vb.invertY(layout.content.y.down)
+        place_lane(plot, QRectF(layout.left, layout.top, layout.width, layout.height))
+        plot.vb.show_range(*layout.x, *layout.y)
+        plot.setVisible(layout.content.shown)
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
@@ -255,12 +255,12 @@ class Chart(PlotView):
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
         """The axes whose range can be asked for."""
-        content, laid = self.content, self.laid
+        content, layout = self.content, self.laid
         if not content.shown or not content.axes or content.cells is not None:
             return []
         options = []
         ways: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
-            ("x", content.x, laid.x), ("y", content.y, laid.y),
+            ("x", content.x, layout.x), ("y", content.y, layout.y),
         )  # fmt: skip
         for way, axis, ends in ways:
             if not axis.categories:
@@ -326,9 +326,9 @@ class Chart(PlotView):
                 self._drawer(painter, laid).paint(grid=self._grid)
             self._still = still
 
-    def _drawer(self, painter: QPainter, laid: Layout) -> _WindowPainter:
+    def _drawer(self, painter: QPainter, layout: Layout) -> _WindowPainter:
         """Draws what is still."""
-        return _WindowPainter(painter, self.viewport().size(), laid, self._theme, self._theme.selection)
+        return _WindowPainter(painter, self.viewport().size(), layout, self._theme, self._theme.selection)
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -372,33 +372,33 @@ class Chart(PlotView):
             laid = self._laid = replace(laid, legend=(replace(laid.legend[0], text=text), *laid.legend[1:]))
         self.dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
 
-    def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
+    def _reached(self, layout: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
         """Where what is chosen is drawn."""
         if chosen.label:
-            yield QRectF(0, 0, self.width(), laid.top - OVER)
+            yield QRectF(0, 0, self.width(), layout.top - OVER)
         if chosen.x is not None:
-            x = float(laid.px(chosen.x))
-            yield QRectF(x - 2 * OVER, laid.top - OVER, 4 * OVER, laid.height + 2 * OVER)
+            x = float(layout.px(chosen.x))
+            yield QRectF(x - 2 * OVER, layout.top - OVER, 4 * OVER, layout.height + 2 * OVER)
         for row in (chosen.row, chosen.pointed):
             if row is not None:
-                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
-                yield QRectF(laid.left - 1, low - 2, laid.width + 2, high - low + 4)
+                low, high = sorted(layout.along_y([row - 0.5, row + 0.5]).tolist())
+                yield QRectF(layout.left - 1, low - 2, layout.width + 2, high - low + 4)
 
     # ---- mouse and keys
 
     def mark_at(self, place: QPointF) -> tuple[int, int] | None:
         """The mark under the pointer: series and index."""
-        laid = self.laid
+        layout = self.laid
         best, nearest = 12.0, None
-        for i, series in enumerate(laid.content.series):
+        for i, series in enumerate(layout.content.series):
             if series.kind == "bars":
-                x, y, w, h = laid.bars(series).T
+                x, y, w, h = layout.bars(series).T
                 hit = (x <= place.x()) & (place.x() <= x + w) & (y <= place.y()) & (place.y() <= y + h)
                 if hit.any():
                     return i, int(np.argmax(hit))
             if series.kind != "points" or not series.x.size:
                 continue
-            xs, ys = laid.marks(series)
+            xs, ys = layout.marks(series)
             distance = np.hypot(xs - place.x(), ys - place.y())
             distance = np.where(np.isfinite(distance), distance, np.inf)
             k = int(np.argmin(distance))
@@ -408,21 +408,21 @@ class Chart(PlotView):
 
     def cell_at(self, place: QPointF) -> tuple[int, int] | None:
         """The cell under the pointer: row and column."""
-        laid, cells = self.laid, self._content.cells
-        if cells is None or not QRectF(laid.left, laid.top, laid.width, laid.height).contains(place):
+        layout, cells = self.laid, self._content.cells
+        if cells is None or not QRectF(layout.left, layout.top, layout.width, layout.height).contains(place):
             return None
         rows, columns = cells.values.shape
-        row = (place.y() - laid.top) / laid.height * rows
-        column = (place.x() - laid.left) / laid.width * columns
+        row = (place.y() - layout.top) / layout.height * rows
+        column = (place.x() - layout.left) / layout.width * columns
         return min(int(row), rows - 1), min(int(column), columns - 1)
 
     def place_of(self, at: tuple[int, int]) -> QPointF:
         """Where a mark (series and index) or a cell (row and column) is."""
-        laid = self.laid
-        if laid.content.cells is not None:
-            x, y, w, h = laid.cell(*at)
+        layout = self.laid
+        if layout.content.cells is not None:
+            x, y, w, h = layout.cell(*at)
             return QPointF(x + w / 2, y + h / 2)
-        xs, ys = laid.marks(laid.content.series[at[0]])
+        xs, ys = layout.marks(layout.content.series[at[0]])
         return QPointF(float(xs[at[1]]), float(ys[at[1]]))
 
     def name_of(self, at: tuple[int, int] | None) -> str:
@@ -534,12 +534,12 @@ class Chart(PlotView):
 
     def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
         """What is chosen along an axis, and what the pointer is at."""
-        laid, theme = self._laid, self._theme
-        if laid is None or not laid.content.shown:
+        layout, theme = self._laid, self._theme
+        if layout is None or not layout.content.shown:
             return
-        if laid.content.chosen is not None:
-            _WindowPainter(painter, rect.size(), laid, theme, theme.accent).paint_chosen()
-        cells, at = laid.content.cells, self._hover
+        if layout.content.chosen is not None:
+            _WindowPainter(painter, rect.size(), layout, theme, theme.accent).paint_chosen()
+        cells, at = layout.content.cells, self._hover
         if cells is not None and at is None and self.hasFocus() and not cells.numbers:
             at = cells.start
         if at is None:
@@ -549,14 +549,14 @@ class Chart(PlotView):
         if cells is not None:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
             painter.setPen(QPen(QColor(theme.text if cells.numbers else theme.fit), 1.5))
-            painter.drawRect(QRectF(*laid.cell(*at)).adjusted(1, 1, -1, -1))
+            painter.drawRect(QRectF(*layout.cell(*at)).adjusted(1, 1, -1, -1))
             return
-        series = laid.content.series[at[0]]
+        series = layout.content.series[at[0]]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, series.kind == "points")
         if series.kind == "bars":
-            painter.drawRect(QRectF(*laid.bars(series)[at[1]]))
+            painter.drawRect(QRectF(*layout.bars(series)[at[1]]))
         else:
-            reach = 0.24 * laid.line * series.size + 4
+            reach = 0.24 * layout.line * series.size + 4
             painter.drawEllipse(self.place_of(at), reach, reach)
 
     @guarded

@@ -59,15 +59,14 @@ class SweepPlot(Chart):
 
     def n_at(self, p: QPointF) -> int:
         """The n at a place, 0 if there is none."""
-        laid = self.laid
-        upright = laid.content.horizontal_bars
-        inside = laid.left <= p.x() <= laid.right and (not upright or laid.top <= p.y() <= laid.bottom)
-        if not self._count or not inside:
+        layout = self.laid
+        upright, within_x = layout.content.horizontal_bars, layout.left <= p.x() <= layout.right
+        if not self._count or not within_x or (upright and not layout.top <= p.y() <= layout.bottom):
             return 0
         if upright:
-            return round(laid.y[0] + (p.y() - laid.top) / laid.height * (laid.y[1] - laid.y[0]))
-        value = laid.x[0] + (p.x() - laid.left) / laid.width * (laid.x[1] - laid.x[0])
-        return max(round(10.0**value if laid.content.x.log else value), self._first)
+            return round(layout.y[0] + (p.y() - layout.top) / layout.height * (layout.y[1] - layout.y[0]))
+        value = layout.x[0] + (p.x() - layout.left) / layout.width * (layout.x[1] - layout.x[0])
+        return max(round(10.0**value if layout.content.x.log else value), self._first)
 
     def _ask(self, n: int) -> None:
         if self.swept(n) and n != self._n:
