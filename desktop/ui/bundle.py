@@ -25,18 +25,18 @@ class BundleDialog(Dialog):
 
     def __init__(self, parent: QWidget, outside: Sequence[Outside], folder: Path | None) -> None:
         super().__init__(parent, "bundle_dialog", "Files for the bundle")
-        self._found = outside
+        self._outside = outside
         why = f"These files are not in the folder of the project, {printable(str(folder))}."
         if folder is None:
             why = "The project was not saved yet, so none of its files are in its folder."
         intro = quiet(
-            f"{why} Tick those that whoever gets the bundle may have; the others are named in it, but are "
-            "not there. A project from somebody else may name any file of yours.",
+            f"{why} Tick those to put into the bundle; of the others it holds only the names. A project from "
+            "somebody else may name any file of yours.",
             textFormat=Qt.TextFormat.PlainText,
         )
         named = "Files outside of the project's folder"
         self.files = set_up(listing(named, "File", "Kind", "Size"), rootIsDecorated=False)
-        self._rows = [self._row(one) for one in outside]
+        self._rows = [self._row(file) for file in outside]
         self.files.addTopLevelItems(self._rows)
         self.files.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.files.itemChanged.connect(lambda *_: self._count())
@@ -49,11 +49,11 @@ class BundleDialog(Dialog):
         self.resize(100 * width, 24 * self.fontMetrics().lineSpacing())
         self._count()
 
-    def _row(self, one: Outside) -> QTreeWidgetItem:
-        name = printable(str(one.path), 1000)
-        if one.real != one.path:
-            name = f"{name} (leads to {printable(str(one.real), 1000)})"
-        row = QTreeWidgetItem([name, one.kind, quantity(one.size, "B")])
+    def _row(self, file: Outside) -> QTreeWidgetItem:
+        name = printable(str(file.path), 1000)
+        if file.real != file.path:
+            name = f"{name} (leads to {printable(str(file.real), 1000)})"
+        row = QTreeWidgetItem([name, file.kind, quantity(file.size, "B")])
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return set_up(
             row, flags=row.flags() | Qt.ItemFlag.ItemIsUserCheckable, toolTip=(0, name),
@@ -62,8 +62,8 @@ class BundleDialog(Dialog):
 
     @property
     def ticked(self) -> list[Outside]:
-        rows = zip(self._found, self._rows, strict=True)
-        return [one for one, row in rows if row.checkState(0) == Qt.CheckState.Checked]
+        rows = zip(self._outside, self._rows, strict=True)
+        return [file for file, row in rows if row.checkState(0) == Qt.CheckState.Checked]
 
     def _tick_all(self) -> None:
         with QSignalBlocker(self.files):  # or all would be counted for each
@@ -74,10 +74,10 @@ class BundleDialog(Dialog):
 
     def _count(self) -> None:
         ticked = self.ticked
-        size = quantity(sum(one.size for one in ticked), "B")
-        self.total.setText(f"{len(ticked)} of {len(self._found)} files go into the bundle, {size}")
+        size = quantity(sum(file.size for file in ticked), "B")
+        self.total.setText(f"{len(ticked)} of {len(self._outside)} files go into the bundle, {size}")
 
     def accept(self) -> None:
-        chosen = frozenset(one.real for one in self.ticked)
+        paths = frozenset(file.real for file in self.ticked)
         super().accept()
-        self.chosen.emit(chosen)
+        self.chosen.emit(paths)

@@ -52,12 +52,12 @@ class Painter:
     def __init__(
         self, sheet: Sheet, layout: Layout, ink: Ink, em: float, lines: float = 1.0, pixel: float = PIXEL
     ) -> None:
-        self.sheet, self.laid, self.ink, self.em, self.lines = sheet, layout, ink, em, lines
+        self.sheet, self.layout, self.ink, self.em, self.lines = sheet, layout, ink, em, lines
         self.pixel, self.hair = pixel, 0.5 * MM_PER_POINT * pixel / PIXEL
 
     def paint(self, *, grid: bool = True) -> None:
         """All but what is chosen along an axis."""
-        layout, content = self.laid, self.laid.content
+        layout, content = self.layout, self.layout.content
         if not content.shown:
             self._word(
                 Word(content.empty, self.sheet.width / 2, layout.top + layout.height / 2, 0), self.ink.muted
@@ -80,7 +80,7 @@ class Painter:
 
     def paint_map(self) -> None:
         """The map of a chart that has nothing else, over another one."""
-        layout, cells = self.laid, self.laid.content.cells
+        layout, cells = self.layout, self.layout.content.cells
         box = layout.left, layout.top, layout.width, layout.height
         assert cells is not None
         self.sheet.rects([box], Fill(self.ink.ground))
@@ -90,7 +90,7 @@ class Painter:
 
     def paint_chosen(self) -> None:
         """What is chosen along an axis, which may be drawn anew over all else."""
-        chosen, layout = self.laid.content.chosen, self.laid
+        chosen, layout = self.layout.content.chosen, self.layout
         if chosen is None or not layout.content.shown:
             return
         with self._clipped():
@@ -101,7 +101,7 @@ class Painter:
 
     def _clipped(self) -> AbstractContextManager[None]:
         """To where marks may be: those on the edge are whole."""
-        layout, over = self.laid, OVER * self.pixel
+        layout, over = self.layout, OVER * self.pixel
         return self.sheet.clipped(
             layout.left - over, layout.top - over, layout.width + 2 * over, layout.height + 2 * over
         )
@@ -136,7 +136,7 @@ class Painter:
     # ---- axes and words
 
     def _axes(self, grid: bool) -> None:
-        layout, sheet, ink, em = self.laid, self.sheet, self.ink, self.em
+        layout, sheet, ink, em = self.layout, self.sheet, self.ink, self.em
         xs = layout.along_x(layout.x_ticks.positions).tolist()
         ys = layout.along_y(layout.y_ticks.positions).tolist()
         content = layout.content
@@ -164,7 +164,7 @@ class Painter:
         sheet.text(at, middle, layout.y_title, em, ink.text, "middle", upright=True)
 
     def _words(self) -> None:
-        layout, ink = self.laid, self.ink
+        layout, ink = self.layout, self.ink
         boxed = [(s, k) for s in layout.content.series if s.kind == "boxes" for k in range(s.x.size)]
         for at, word in enumerate(layout.names):
             if boxed:
@@ -184,13 +184,13 @@ class Painter:
             self._scale(layout.content.cells, layout.scale)
 
     def _legend(self) -> None:
-        for entry in self.laid.legend:
+        for entry in self.layout.legend:
             if entry.series >= 0:
                 self._entry(entry)
 
     def _entry(self, entry: chart.Entry) -> None:
         """A name of the legend with its sample."""
-        layout, sheet = self.laid, self.sheet
+        layout, sheet = self.layout, self.sheet
         x, y, line = entry.x, entry.y, layout.line
         middle = x + 0.8 * line
         if entry.series < 0:
@@ -210,7 +210,7 @@ class Painter:
         sheet.text(x + 1.9 * line, y + MIDDLE * self.em, entry.text, self.em, self.ink.text)
 
     def _limits(self) -> None:
-        layout, content = self.laid, self.laid.content
+        layout, content = self.layout, self.layout.content
         upright = [v for v, _ in content.levels] if content.horizontal_bars else []
         xs = [float(layout.px(v)) for v in (*upright, *(v for v, _ in content.verticals))]
         ys = [] if content.horizontal_bars else [float(layout.py(v)) for v, _ in content.levels]
@@ -221,7 +221,7 @@ class Painter:
         )
 
     def _chosen_row(self) -> None:
-        layout, chosen = self.laid, self.laid.content.chosen
+        layout, chosen = self.layout, self.layout.content.chosen
         assert chosen is not None
         for row, opacity in ((chosen.row, 0.18), (chosen.pointed, 0.06)):
             if row is not None:
@@ -229,7 +229,7 @@ class Painter:
                 self.sheet.rects([[layout.left, low, layout.width, high - low]], Fill(self.ink.mark, opacity))
 
     def _chosen(self) -> None:
-        layout, chosen, ink = self.laid, self.laid.content.chosen, self.ink
+        layout, chosen, ink = self.layout, self.layout.content.chosen, self.ink
         if chosen is None or chosen.x is None:
             return
         x = float(layout.px(chosen.x))
@@ -241,11 +241,11 @@ class Painter:
     # ---- series
 
     def _places(self, series: Series) -> Floats:
-        return np.stack(self.laid.marks(series), axis=1)
+        return np.stack(self.layout.marks(series), axis=1)
 
     def _band(self, series: Series, _number: int) -> None:
-        low, high = self.laid.ends(series)
-        x, _ = self.laid.marks(series)
+        low, high = self.layout.ends(series)
+        x, _ = self.layout.marks(series)
         seen = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
         edge = np.concatenate([np.stack([x, high], axis=1)[seen], np.stack([x, low], axis=1)[seen][::-1]])
         if edge.size:
@@ -267,7 +267,7 @@ class Painter:
         self.sheet.lines(ends, self.stroke(self.colour(series), series.width, series.dashed))
 
     def _bars(self, series: Series, number: int) -> None:
-        rects, picked = self.laid.bars(series), set(series.picked(self.laid.content.selected).tolist())
+        rects, picked = self.layout.bars(series), set(series.picked(self.layout.content.selected).tolist())
         for faint in (False, True):
             these = [k for k in range(series.x.size) if (k in series.faint) == faint]
             if these:
@@ -277,9 +277,9 @@ class Painter:
                 self._frame(rect, self.stroke(self.ink.text, 2.0) if k in picked else None)
 
     def _whiskers(self, series: Series, _number: int, width: float = 1.4, cap: float = 0.22) -> None:
-        low, high = self.laid.ends(series)
-        x, y = self.laid.marks(series)
-        across, beam = self.laid.content.horizontal_bars, cap * self.laid.line
+        low, high = self.layout.ends(series)
+        x, y = self.layout.marks(series)
+        across, beam = self.layout.content.horizontal_bars, cap * self.layout.line
         lines = []
         for c, a, b in zip((y if across else x).tolist(), low.tolist(), high.tolist(), strict=True):
             if math.isfinite(a) and math.isfinite(b) and math.isfinite(c):
@@ -298,11 +298,11 @@ class Painter:
         if seen.size > MANY:
             self._cloud(series, self.dot[1])
             seen = seen[:0]
-        reach = 0.24 * self.laid.line * series.size
+        reach = 0.24 * self.layout.line * series.size
         dim = np.isin(seen, list(series.faint))
         self._marks(series, places[seen[~dim]], reach)
         self._marks(series, places[seen[dim]], reach, _FAINT)
-        for k in series.picked(self.laid.content.selected).tolist():
+        for k in series.picked(self.layout.content.selected).tolist():
             if np.isfinite(places[k]).all():
                 x, y = places[k].tolist()
                 self.sheet.circle(x, y, reach + 4 * self.pixel, None, self.stroke(self.ink.text, 2.0))
@@ -310,7 +310,7 @@ class Painter:
     def _cloud(self, series: Series, side: float) -> None:
         """Dots instead of marks: one where many would lie."""
         for faint in (True, False) if series.faint else (False,):
-            dots = self.laid.dots(series, self.dot[0], faint=faint) * self.dot[0]
+            dots = self.layout.dots(series, self.dot[0], faint=faint) * self.dot[0]
             self.sheet.dots(dots, side, Fill(self.colour(series), _FAINT if faint else 1.0))
 
     def _marks(self, series: Series, places: ArrayLike, reach: float, opacity: float = 1.0) -> None:
@@ -326,7 +326,7 @@ class Painter:
         """Words in frames, which `_words` draws."""
 
     def _cells(self, cells: chart.Cells) -> None:
-        layout, sheet = self.laid, self.sheet
+        layout, sheet = self.layout, self.sheet
         parts = cells.parts
         rgb = chart.ramp(cells.colours, parts, self._dark)
         shown = np.isfinite(parts)

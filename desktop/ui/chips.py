@@ -22,7 +22,7 @@ PLAIN = Project().curve
 
 @dataclass(frozen=True)
 class Chip:
-    """`text` says what is the case, `tip` what follows, `end` makes it no more so."""
+    """A limit in force: `text` names it, `tip` says what its cross does, `end` lifts it."""
 
     key: str
     text: str
@@ -31,7 +31,7 @@ class Chip:
 
 
 def chips(snapshot: Snapshot, bench: Workbench) -> list[Chip]:
-    """All that holds now, in the order in which it acts."""
+    """All limits in force, in the order in which they act."""
     run, document = snapshot.run, snapshot.document
     return [] if run is None or document is None else list(_chips(snapshot, document, bench))
 
@@ -58,7 +58,7 @@ def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator
         yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
         outside = waiting(snapshot.project)
-        waits = f"; {count(outside, 'break')} outside of it not applied" if outside else ""
+        waits = f"; {count(outside, 'breakpoint')} outside of it not applied" if outside else ""
         tip = "End it: analyse the whole run"
         tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""
         yield Chip(
@@ -80,7 +80,7 @@ class ChipBar(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._shown: list[Chip] = []
+        self._chips: list[Chip] = []
         self._buttons: dict[str, QToolButton] = {}
         policy = QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed
         set_up(self, objectName="chips", accessibleName="Active limits", sizePolicy=policy)
@@ -88,17 +88,17 @@ class ChipBar(QWidget):
 
     @property
     def texts(self) -> list[str]:
-        return [chip.text for chip in self._shown]
+        return [chip.text for chip in self._chips]
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        self._shown = chips(snapshot, self._workbench)
-        keys = [chip.key for chip in self._shown]
+        self._chips = chips(snapshot, self._workbench)
+        keys = [chip.key for chip in self._chips]
         for key in [key for key in self._buttons if key not in keys]:
             button = self._buttons.pop(key)
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        for place, chip in enumerate(self._shown):
+        for place, chip in enumerate(self._chips):
             if chip.key not in self._buttons:
                 new_button = self._buttons[chip.key] = set_up(QToolButton(), objectName=f"chip_{chip.key}")
                 new_button.clicked.connect(lambda _=False, key=chip.key: self._end(key))
@@ -114,4 +114,4 @@ class ChipBar(QWidget):
         return QSize(1, super().minimumSizeHint().height())
 
     def _end(self, key: str) -> None:
-        next(chip for chip in self._shown if chip.key == key).end()
+        next(chip for chip in self._chips if chip.key == key).end()

@@ -146,7 +146,7 @@ class ComparePage(Page):
     # ---- showing
 
     @property
-    def shown(self) -> ContrastSnapshot:
+    def snapshot(self) -> ContrastSnapshot:
         return self.bench.snapshot
 
     def _show_snapshot(self, old: ContrastSnapshot, new: ContrastSnapshot) -> None:
@@ -218,7 +218,7 @@ class ComparePage(Page):
 
     def _show_selection(self) -> None:
         """What the runs add up to over the selected range."""
-        alignment, placement, span = self.shown.alignment, self.shown.placement, self.view.selection
+        alignment, placement, span = self.snapshot.alignment, self.snapshot.placement, self.view.selection
         if alignment is None or placement is None or span is None:
             self._selected.setText("")
             return
@@ -232,25 +232,25 @@ class ComparePage(Page):
 
     def _fill_runs(self) -> None:
         self._runs_menu.clear()
-        for entry in self.shown.entries:
+        for entry in self.snapshot.entries:
             action = self._runs_menu.addAction(entry.name, partial(self._toggle_run, entry.key, entry.shown))
             set_up(action, checkable=True, checked=entry.shown)
         self._runs_menu.addSeparator()
         self._runs_menu.addAction(self.actions_by_id["add_run"])
 
     def _toggle_run(self, key: str, shown: bool) -> None:
-        if not shown and sum(other.shown for other in self.shown.entries) == MOST:
+        if not shown and sum(other.shown for other in self.snapshot.entries) == MOST:
             self.bench.complain(f"{MOST} runs at most are compared at once, leave another one out first")
         else:
             self.bench.show_run(key, not shown)
 
     def show_anew(self) -> None:
-        self._show_answer(self.shown)
+        self._show_answer(self.snapshot)
 
     # ---- commands
 
     def _pair(self, run: int, reference: int, phase: int) -> None:
-        self.bench.pair(self.shown.keys[run], reference, phase)
+        self.bench.pair(self.snapshot.keys[run], reference, phase)
 
     def _select_row(self, row: int) -> None:
         self.view.set_row(row)
@@ -258,7 +258,7 @@ class ComparePage(Page):
 
     def open_paths(self, paths: list[Path]) -> None:
         """A trace that is dropped is one run more; of several the others get windows of their own."""
-        if self.shown.entries:
+        if self.snapshot.entries:
             self._owner.desk.projects.add_run(paths[0])
         else:
             self._owner.open_path(paths[0])
@@ -267,7 +267,7 @@ class ComparePage(Page):
 
     def add_run(self) -> None:
         """Ask for another trace; the first one is opened."""
-        if self.shown.entries:
+        if self.snapshot.entries:
             self._owner.desk.add_run()
         else:
             self._owner.choose_file()
@@ -276,12 +276,12 @@ class ComparePage(Page):
         """How the phases scale, in place of the comparison, or back."""
         self.over_p = on
         self.over_p_button.setChecked(on)
-        self._show_snapshot(self.shown, self.shown)
+        self._show_snapshot(self.snapshot, self.snapshot)
 
     def choose_systems(self) -> None:
         """Ask on which system each compared run was."""
-        runs = {entry.key: entry.name for entry in self.shown.entries if entry.shown}
-        held = self.shown.comparison.systems
+        runs = {entry.key: entry.name for entry in self.snapshot.entries if entry.shown}
+        held = self.snapshot.comparison.systems
 
         def choose(names: dict[str, str]) -> None:
             others = [one for one in held if one[0] not in runs]
@@ -293,8 +293,8 @@ class ComparePage(Page):
         """The durations of the phases as run times, on a page of the factor model."""
         from desktop.data.trace_rows import phase_rows
 
-        if self.shown.alignment is not None:
-            self.frame.open_model(phase_rows(self.shown.alignment, one_system))
+        if self.snapshot.alignment is not None:
+            self.frame.open_model(phase_rows(self.snapshot.alignment, one_system))
 
     def zoom_to_selection(self) -> None:
         if self.view.selection is not None:
@@ -322,7 +322,7 @@ class ComparePage(Page):
         """The comparison in a file, of a size in mm."""
         from desktop.core.contrast import Contrast
 
-        alignment, placement = self.shown.alignment, self.shown.placement
+        alignment, placement = self.snapshot.alignment, self.snapshot.placement
         main = self._owner.workbench.snapshot
         if alignment is None or placement is None:
             return
@@ -344,7 +344,7 @@ class ComparePage(Page):
         from desktop.data.frames import write_frame
 
         try:
-            write_frame(path, cells_frame(self.shown.cells))
+            write_frame(path, cells_frame(self.snapshot.cells))
         except OSError as error:
             self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 

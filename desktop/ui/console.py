@@ -1,7 +1,7 @@
-"""A Python console in the window, bound to the trace that is open: pyqtgraph's, off until it is turned on.
+"""A Python console in the window, bound to the open trace: pyqtgraph's, off until the user turns it on.
 
-Nothing in a file turns it on or runs in it, and it goes off with the trace, so that it is asked for again for
-every file of strangers.
+Nothing in a file turns it on or runs in it, and it goes off with the trace, so that the user is asked again
+for every file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class PythonConsole(QDockWidget):
         self.turn_off()
 
     def turn_off(self) -> None:
-        """Let go of the trace."""
+        """Close the trace and the console's jobs."""
         if self._box is not None:
             self._box.close()
         self._lane.close(wait=False)

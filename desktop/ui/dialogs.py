@@ -20,8 +20,8 @@ class Dialog(QDialog):
     """A dialog that ends in one way, whatever ends it: a button, Esc, the title bar, or the window below it.
 
     All of these come to `done`: Qt's `accept` and `reject` call it, and closing a dialog rejects it (which is
-    why `reject` must not close it). What works for it ends in `_finish`, called once when it is out of sight;
-    then it is freed.
+    why `reject` must not close it). Its jobs end in `_finish`, called once when it is out of sight; then it
+    is freed.
     """
 
     def __init__(self, parent: QWidget | None, name: str = "", title: str = "") -> None:
@@ -41,7 +41,7 @@ class Dialog(QDialog):
         return set_up(buttons, accepted=self.accept, rejected=self.reject)
 
     def closing(self) -> QDialogButtonBox:
-        """The button of one that only shows something."""
+        """The Close button of a dialog that only shows something."""
         return set_up(QDialogButtonBox(QDialogButtonBox.StandardButton.Close), rejected=self.reject)
 
     @guarded
@@ -57,7 +57,7 @@ class Dialog(QDialog):
             self._finish()
 
     def _finish(self) -> None:
-        """End what works for it. Nothing, unless who derives from it has something to end."""
+        """End its jobs; here there are none."""
 
 
 def end_dialogs(window: QWidget) -> None:

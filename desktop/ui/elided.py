@@ -11,7 +11,7 @@ from desktop.ui.plots.notes import plain
 
 
 class Elided(QLabel):
-    """What does not fit is in the tip."""
+    """Its tooltip is the whole text where that does not fit."""
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:

@@ -30,8 +30,8 @@ class _Ending(QObject):
 
 @contextmanager
 def ending(keep: Callable[[], None]) -> Iterator[None]:
-    """For the time of this block call `keep` before the program ends by such a request, which it does then
-    without a question, with the exit code that a shell gives to whoever ends by that signal."""
+    """While the block runs, such a request calls `keep` and then ends the program without asking, with the
+    exit code 128 + signal, as shells have it."""
     waiting = _Ending(keep)
     with stopping.listening(), stopping.answered_by(waiting.asked.emit):
         yield

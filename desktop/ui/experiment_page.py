@@ -132,16 +132,16 @@ class ExperimentPage(Page):
         self.setWindowTitle(f"{new.name}[*] – {_TITLE}" if new.name else f"[*]{_TITLE}")
 
     @property
-    def shown(self) -> ExperimentSnapshot:
+    def snapshot(self) -> ExperimentSnapshot:
         return self.bench.snapshot
 
     @property
     def name(self) -> str:
-        return self.shown.name
+        return self.snapshot.name
 
     @property
     def source(self) -> Path | None:
-        experiment, imported = self.shown.project.experiment, self.shown.project.imported
+        experiment, imported = self.snapshot.project.experiment, self.snapshot.project.imported
         path = experiment.folder if experiment else imported.path if imported else None
         return None if path is None else path.absolute()
 
@@ -194,7 +194,7 @@ class ExperimentPage(Page):
         from desktop.ui.experiment.report import compose
         from desktop.ui.reporting import write
 
-        new = self.shown
+        new = self.snapshot
         effects, answer, experiment = new.effects, new.answer, new.project.experiment
         if effects is None or answer is None:
             return
@@ -273,7 +273,7 @@ class ExperimentPage(Page):
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     def _end(self) -> None:
-        if self.shown.running != "idle":
+        if self.snapshot.running != "idle":
             self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
         if self.unsaved:
             self.bench.read_again()
@@ -282,14 +282,14 @@ class ExperimentPage(Page):
     @property
     def unsaved(self) -> str:
         """A description that is not written."""
-        written = self.shown.saved or self.shown.project.experiment is None
-        return "" if written else f"the description of {self.shown.name}"
+        written = self.snapshot.saved or self.snapshot.project.experiment is None
+        return "" if written else f"the description of {self.snapshot.name}"
 
     def save_work(self) -> bool:
         return self.bench.save()
 
     @property
     def running(self) -> str:
-        if self.shown.running == "idle":
+        if self.snapshot.running == "idle":
             return ""
         return "Trials are running: the one that is running is dropped, all others are in the journal."

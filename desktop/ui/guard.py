@@ -1,4 +1,4 @@
-"""Overrides of Qt's virtual methods from which no error leaves, and painters that get their state back.
+"""Overrides of Qt's virtual methods that let no exception out, and painters whose state is restored.
 
 An exception that leaves such an override while it runs inside another Python call into Qt ends the process on
 Python 3.11 (PySide6 6.8.3 to 6.10.3): everything that pyqtgraph paints is in that place.
@@ -19,9 +19,9 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class saved:
-    """The painter's state is as before afterwards, also after an error."""
+    """Restores the painter's state at the end of the block, also after an error."""
 
-    # A context made of a generator takes three times as long.
+    # A class, as a generator's context takes three times as long.
 
     def __init__(self, painter: QPainter) -> None:
         self._painter = painter
@@ -40,9 +40,9 @@ def guarded(*, otherwise: Callable[[], object]) -> Callable[[Method], Method]: .
 def guarded(
     method: Callable[..., object] | None = None, *, otherwise: Callable[[], object] = lambda: None
 ) -> object:
-    """An override of which an error goes to `sys.excepthook` instead of the caller, which gets `otherwise()`.
+    """An override whose errors go to `sys.excepthook`; its caller then gets `otherwise()`.
 
-    A painter among the arguments gets its state back, if what is called saves states by `saved`.
+    The state of a painter that is its first argument is restored.
     """
     if method is None:
         return functools.partial(guarded, otherwise=otherwise)

@@ -17,7 +17,7 @@ _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
 class MessageBar(QFrame):
     """A sentence, an optional action, folded details, Copy and Dismiss.
 
-    The stripe tells the kind by colour, the word before the sentence tells it to everybody.
+    The colour of the stripe tells the kind, and so does the word before the sentence.
     """
 
     acted = Signal()

@@ -1,7 +1,7 @@
 """Letters that are underlined: which key with Alt opens a menu, presses a button or goes to a field.
 
-Texts say which letter they would like (``"&Find"``). Two that want the same one would both lose it: Qt goes
-from one to the other. So letters are given out here, where all that is in a window is known: menus first.
+Texts propose a letter (``"&Find"``). Where two share one, Qt only moves the focus between them. So letters
+are given out here, for all that is in a window: menus first.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ def plain(text: str) -> str:
 
 def letter(text: str) -> str:
     """The marked letter, in lower case; "" if there is none."""
-    rest = text.replace("&&", "  ")
-    at = rest.find("&")
-    return rest[at + 1 : at + 2].lower() if at >= 0 else ""
+    unescaped = text.replace("&&", "  ")
+    at = unescaped.find("&")
+    return unescaped[at + 1 : at + 2].lower() if at >= 0 else ""
 
 
-def _marked(text: str, wanted: str) -> str:
+def _marked(text: str, key: str) -> str:
     """The text with that letter marked, at the beginning of a word if there is one; "" marks none."""
     read = plain(text)
     low = read.lower()
-    own = text.replace("&&", "\0").find("&")
-    starts = [k for k in range(len(low)) if low[k] == wanted and (k == 0 or not low[k - 1].isalnum())]
-    if letter(text) == wanted and wanted:
-        at = own
+    marked_at = text.replace("&&", "\0").find("&")
+    starts = [k for k in range(len(low)) if low[k] == key and (k == 0 or not low[k - 1].isalnum())]
+    if letter(text) == key and key:
+        at = marked_at
     else:
-        at = starts[0] if starts else low.find(wanted) if wanted else -1
+        at = starts[0] if starts else low.find(key) if key else -1
     if at < 0:
         return read.replace("&", "&&")
     return read[:at].replace("&", "&&") + "&" + read[at:].replace("&", "&&")
@@ -59,16 +59,16 @@ def lettered(texts: Sequence[str], together: Callable[[int, int], bool] = lambda
     """
     letters = [""] * len(texts)
 
-    def give(wanted: Callable[[str], Sequence[str]]) -> None:
+    def give(candidates: Callable[[str], Sequence[str]]) -> None:
         for k, text in enumerate(texts):
-            taken = {letters[i] for i in range(len(texts)) if letters[i] and i != k and together(i, k)}
+            used = {letters[i] for i in range(len(texts)) if letters[i] and i != k and together(i, k)}
             if not letters[k]:
-                letters[k] = next((one for one in wanted(text) if one not in taken), "")
+                letters[k] = next((key for key in candidates(text) if key not in used), "")
 
     give(lambda text: [letter(text)] if letter(text) else [])
     give(lambda text: [word[0] for word in plain(text).lower().split() if word[0].isalnum()])
-    give(lambda text: [one for one in plain(text).lower() if one.isalnum()])
-    return [_marked(text, one) for text, one in zip(texts, letters, strict=True)]
+    give(lambda text: [key for key in plain(text).lower() if key.isalnum()])
+    return [_marked(text, key) for text, key in zip(texts, letters, strict=True)]
 
 
 def letter_menu(menu: QMenu) -> None:
@@ -132,7 +132,7 @@ def join(part: QWidget) -> None:
 
 
 def _give(targets: Sequence[_Target]) -> None:
-    texts = lettered([one.text for one in targets], lambda a, b: targets[a].beside(targets[b]))
+    texts = lettered([target.text for target in targets], lambda a, b: targets[a].beside(targets[b]))
     for target, text in zip(targets, texts, strict=True):
         if text != target.text:
             target.put(text)

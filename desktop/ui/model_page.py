@@ -189,17 +189,17 @@ class ModelPage(Page):
         self._summary_area.fit()
 
     @property
-    def shown(self) -> ModelSnapshot:
+    def snapshot(self) -> ModelSnapshot:
         return self.bench.snapshot
 
     @property
     def name(self) -> str:
-        table = self.shown.project.table
+        table = self.snapshot.project.table
         return "" if table is None else Path(table.source).name
 
     @property
     def source(self) -> Path | None:
-        return self.shown.source.absolute() if isinstance(self.shown.source, Path) else None
+        return self.snapshot.source.absolute() if isinstance(self.snapshot.source, Path) else None
 
     # ---- names that look alike
 
@@ -248,7 +248,7 @@ class ModelPage(Page):
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        snapshot, name, own = self.shown, self.name, self.settings.own(path.suffix.lower()[1:])
+        snapshot, name, own = self.snapshot, self.name, self.settings.own(path.suffix.lower()[1:])
         self.bench.write_beside(
             path, lambda job: write(compose(snapshot, name), path, own=own, progress=job), self.say
         )

@@ -51,8 +51,8 @@ class Message:
 
 class Page(QMainWindow):
     """A page of a `Frame`: its centre, toolbars and docks. Who derives from it makes its centre, then calls
-    `_make_actions`, and last `_begin`; it says what the commands are asked about (`shown`) and what it does
-    with files and colours. What it tells (`tell`, `show_task`, its window title) the frame shows."""
+    `_make_actions`, and last `_begin`; it says what the conditions of commands look at (`snapshot`) and what
+    it does with files and colours. The frame shows its messages, tasks and window title."""
 
     #: Which kind of page, the name of its keys in the settings, its table, the order of its menus, gestures
     #: listed beside the keys, and its page of the handbook.
@@ -86,8 +86,8 @@ class Page(QMainWindow):
 
     @property
     @abstractmethod
-    def shown(self) -> Any:
-        """What the conditions of commands are asked about."""
+    def snapshot(self) -> Any:
+        """The state that the conditions of commands look at."""
 
     @property
     def name(self) -> str:
@@ -193,7 +193,7 @@ class Page(QMainWindow):
         self._refresh_actions()
 
     def _refresh_actions(self) -> None:
-        snapshot = self.shown
+        snapshot = self.snapshot
         for command in self.COMMANDS:
             action = self.actions_by_id[command.id]
             action.setEnabled(command.enabled(self if command.common else snapshot))

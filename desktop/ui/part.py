@@ -14,14 +14,14 @@ from desktop.ui.pages import form, quiet, set_up
 
 
 class PartDialog(Dialog):
-    """Of the range `span` (seconds): all ranks or some. `chosen` gets their locations, None for all;
-    `ranks`: of every location."""
+    """Asks for all or some ranks of the range `span` (seconds). `ranks`: the rank of every location; `chosen`
+    emits the locations of those asked for, None for all."""
 
     chosen = Signal(object)
 
     def __init__(self, parent: QWidget, ranks: Sequence[int], span: tuple[float, float]) -> None:
         super().__init__(parent, "part_dialog", "Save selection as new trace")
-        self._known = ranks
+        self._ranks = ranks
         self.ranks = set_up(QLineEdit(), placeholderText="all; or some, such as 0-3,8")
         self.ranks.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.ranks.setEnabled(any(rank >= 0 for rank in ranks))
@@ -36,7 +36,7 @@ class PartDialog(Dialog):
 
         named = self.ranks.text().strip()
         try:
-            part = of_ranks(self._known, named) if named else None
+            part = of_ranks(self._ranks, named) if named else None
         except DesktopError as error:
             text = str(error)
             self.problem.setText(capital(text) + ".")

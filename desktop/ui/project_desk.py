@@ -18,7 +18,7 @@ from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.pages import asked_path, asked_paths, set_up
-from desktop.ui.panels.project import ProjectPanel, held
+from desktop.ui.panels.project import ProjectPanel, project_items
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.workers import program_thread
@@ -83,7 +83,7 @@ class ProjectDesk(QObject):
             panel, openAsked=self.open_held, removeAsked=self.projects.remove, placeAsked=self.find_held,
             traceAsked=self.add_run, fileAsked=self.add_files,
         )  # fmt: skip
-        panel.show_contents(held(self.projects.workspace, self.projects.current))
+        panel.show_contents(project_items(self.projects.workspace, self.projects.current))
 
     # ---- files
 
@@ -183,7 +183,7 @@ class ProjectDesk(QObject):
         if self._restoring is not None and self.projects.path == self._restoring:
             self._restoring = None
             QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.projects.path))
-        rows = held(self.projects.workspace, self.projects.current)
+        rows = project_items(self.projects.workspace, self.projects.current)
         if self._panel is not None:
             self._panel.show_contents(rows)
         for side in self.sides.values():

@@ -1,4 +1,4 @@
-"""Sizes and places of windows: from the text, as far as the screen allows, and wholly on it."""
+"""Sizes and positions of windows: in heights of the text, within the screen."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ STEP = 32
 def fitting(widget: QWidget, width: float, height: float) -> QSize:
     """A size in heights of the text, as far as the screen allows."""
     em, room = widget.fontMetrics().height(), widget.screen().availableSize()
-    most = QSize(int(0.92 * room.width()), int(0.88 * room.height()))
-    return QSize(int(width * em), int(height * em)).boundedTo(most)
+    limit = QSize(int(0.92 * room.width()), int(0.88 * room.height()))
+    return QSize(int(width * em), int(height * em)).boundedTo(limit)
 
 
 def inside(frame: QRect, room: QRect) -> QRect:
@@ -26,7 +26,7 @@ def inside(frame: QRect, room: QRect) -> QRect:
 
 
 def room_for(frame: QRect) -> QRect:
-    """What can be used of the screen that most of a rectangle is on, else of the first screen."""
+    """The usable part of the screen that most of a rectangle is on, else of the primary screen."""
 
     def shared(room: QRect) -> int:
         both = room.intersected(frame)
@@ -46,11 +46,11 @@ def keep_on_screen(window: QWidget) -> None:
     if window.isMaximized() or window.isFullScreen() or window.isMinimized():
         return
     frame, inner = window.frameGeometry(), window.geometry()
-    wanted = inside(frame, room_for(frame))
-    if wanted != frame:
+    target = inside(frame, room_for(frame))
+    if target != frame:
         border = frame.size() - inner.size()
-        window.resize(wanted.size() - border)
-        window.move(wanted.topLeft())
+        window.resize(target.size() - border)
+        window.move(target.topLeft())
 
 
 def stand_beside(window: QWidget, last: QWidget, *, other_screen: bool = False) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from desktop.ui.trace_page import TracePage
 
 
-# Many: what the window can be asked for, which callers name one by one.
+# Many parameters: the options of the window, which callers pass by name.
 def snapshot(
     source: str | Path | TraceStore,
     output: str | Path,
@@ -84,18 +84,18 @@ def snapshot(
             bench.use_suggestion()
         before = bench.snapshot.project.phases
         steps = [(bench.set_model, model), (bench.set_also, also), (bench.set_seconds, period)]
-        for (act, value), known in zip(steps, (before.model, before.also, before.seconds), strict=True):
-            if value is not None and value != known:
+        for (act, value), old in zip(steps, (before.model, before.also, before.seconds), strict=True):
+            if value is not None and value != old:
                 act(value)
                 _settle(window)
-        asked = bench.snapshot.project.phases
+        after = bench.snapshot.project.phases
         if n is not None:
             bench.set_n(n)
-        elif (asked.model, asked.seconds, asked.also) != (before.model, before.seconds, before.also):
+        elif (after.model, after.seconds, after.also) != (before.model, before.seconds, before.also):
             bench.use_suggestion()
         _settle(window)
-        shown = bench.snapshot
-        problem, run, fit = shown.problem, shown.run, shown.fit
+        result = bench.snapshot
+        problem, run, fit = result.problem, result.run, result.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
         write_bytes(Path(output), png(frame.grab().toImage()))

@@ -1,4 +1,4 @@
-"""What is there before a trace is: ways to get one."""
+"""The page shown while no trace is open: ways to open one."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class StartPage(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         for path in paths:
-            there = path.exists()
-            folder = str(path.parent) if there else f"{path.parent} (missing)"
+            exists = path.exists()
+            folder = str(path.parent) if exists else f"{path.parent} (missing)"
             link = self._link(run_name(path), folder, path)
-            link.setEnabled(there)
+            link.setEnabled(exists)
             self._recent.addWidget(link)
         if paths:
             clear = button("Clear this list", self._clear)
@@ -67,11 +67,11 @@ class StartPage(QScrollArea):
 
     def _head(self, ways: Mapping[str, Callable[[], object]]) -> QVBoxLayout:
         high = int(2.4 * self.fontMetrics().height())
-        choose, *others = [button(text, act, minimumHeight=high) for text, act in ways.items()]
+        choose, *more = [button(text, act, minimumHeight=high) for text, act in ways.items()]
         wide = 18 * self.fontMetrics().averageCharWidth()
         self.setFocusProxy(set_up(choose, objectName="open_button", default=True, minimumWidth=wide))
         drop = QLabel("or drop a file or folder anywhere on this window")
-        buttons = row(choose, *others, drop, None, spacing=12)
+        buttons = row(choose, *more, drop, None, spacing=12)
         about = quiet(
             "See how busy the processors of a parallel run were, and in which phases. "
             "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."

@@ -630,7 +630,7 @@ class TracePage(Page):
         self._selection_text.setText("selected {} to {} ({})".format(*ends, long))
 
     @property
-    def shown(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         return self.workbench.snapshot
 
     # ---- runs of the project
@@ -665,7 +665,7 @@ class TracePage(Page):
 
     def show_beside(self) -> None:
         """This trace in another window too, for one trace beside another."""
-        document = self.shown.document
+        document = self.snapshot.document
         assert document is not None
         self.frame.main.openRequested.emit(document.source, document.options)
 
@@ -831,7 +831,7 @@ class TracePage(Page):
     def limit_analysis(self, span: tuple[float, float] | None) -> None:
         """Analyse a range of time only; None: the whole run again. What was selected for it is let go."""
         self.workbench.limit_to(span)
-        if span is not None and self.shown.project.limit is not None:
+        if span is not None and self.snapshot.project.limit is not None:
             self.workbench.select(None)
             self.workbench.select_phase(None)
 

@@ -30,8 +30,8 @@ def _work(job: Progress) -> bool:
 class WarmUp(QObject):
     """Begins by itself where kernels are missing; shown among the tasks of `window`, where Cancel ends it.
 
-    `work` returns whether all is compiled. It goes on without a sign of it when the window closes, and ends
-    with `close`.
+    `work` returns whether all is compiled. When the window closes it goes on out of sight, and ends with
+    `close`.
     """
 
     def __init__(self, window: Frame, work: Callable[[Progress], bool] = _work) -> None:
@@ -54,12 +54,12 @@ class WarmUp(QObject):
         return self._lane.busy
 
     def cancel(self) -> None:
-        """Not now; the next start of the program goes on."""
+        """Stop for now; the next start of the program goes on."""
         self._lane.cancel()
         self._show(None)
 
     def close(self) -> None:
-        """The program ends, and its process with it."""
+        """Stop, with its process, as the program ends."""
         self._timer.stop()
         self._thread.close()
         self._lane.close()
@@ -67,9 +67,9 @@ class WarmUp(QObject):
     def _run(self, job: Job) -> bool:
         return self._work(job)
 
-    def _done(self, whole: bool) -> None:
+    def _done(self, complete: bool) -> None:
         self._show(None)
-        if not whole:
+        if not complete:
             _log.info("not all kernels were compiled beforehand")
 
     def _failed(self, error: BaseException) -> None:

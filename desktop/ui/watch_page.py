@@ -60,8 +60,8 @@ WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
     commands.Command("stop_program", "Stop the program", "File", "Ask it to end; what was recorded is kept",
                      lambda w: w.watcher.stop(), ("Ctrl+.",), _ours),
     commands.Command("pause", "Pause", "Watch", "The picture stands still; what arrives is shown afterwards",
-                     lambda w: w.watcher.pause(not w.shown.paused), ("Space",), _going,
-                     mark=lambda w: w.shown.paused),
+                     lambda w: w.watcher.pause(not w.snapshot.paused), ("Space",), _going,
+                     mark=lambda w: w.snapshot.paused),
     commands.Command("more", "One phase more", "Watch", "Fit with one phase more",
                      lambda w: w.step(1), ("Up",), _seen, rule=True),
     commands.Command("fewer", "One phase fewer", "Watch", "Fit with one phase fewer",
@@ -163,7 +163,7 @@ class WatchPage(Page):
         bar = set_up(QToolBar("Watch"), objectName="watch_bar", movable=False)
         self.model = choices(
             {key: MODELS[key] for key in _MODELS}, objectName="model", toolTip="Kind of the phases",
-            act=lambda model: self.watcher.choose(n=self.shown.n, model=model),
+            act=lambda model: self.watcher.choose(n=self.snapshot.n, model=model),
         )  # fmt: skip
         self.slider = set_up(
             QSlider(Qt.Orientation.Horizontal), objectName="n", minimum=1, maximum=SWEEP,
@@ -180,22 +180,22 @@ class WatchPage(Page):
     # ---- what the frame asks
 
     @property
-    def shown(self) -> WatchSnapshot:
+    def snapshot(self) -> WatchSnapshot:
         return self.watcher.snapshot
 
     @property
     def name(self) -> str:
-        return self.shown.folder.name if self.shown.folder else ""
+        return self.snapshot.folder.name if self.snapshot.folder else ""
 
     @property
     def running(self) -> str:
-        return "The program that is being recorded is stopped." if self.shown.running else ""
+        return "The program that is being recorded is stopped." if self.snapshot.running else ""
 
     def open_paths(self, paths: list[Path]) -> None:
         self.frame.trace.open_paths(paths)
 
     def show_anew(self) -> None:
-        self._show_snapshot(WatchSnapshot(), self.shown)
+        self._show_snapshot(WatchSnapshot(), self.snapshot)
         self._refresh_actions()
 
     def _end(self) -> None:
@@ -225,12 +225,12 @@ class WatchPage(Page):
 
     def step(self, by: int) -> None:
         """So many phases more than are shown."""
-        fit = self.shown.fit
+        fit = self.snapshot.fit
         if fit is not None:
             self.watcher.choose(n=min(max(fit.requested + by, 1), SWEEP))
 
     def _slid(self, n: int) -> None:
-        fit = self.shown.fit
+        fit = self.snapshot.fit
         if fit is not None and n != fit.requested:
             self.watcher.choose(n=n)
 

@@ -22,7 +22,7 @@ class MainThread(QObject):
             self._arrived.emit(call)
 
     def close(self) -> None:
-        """Nobody wants to hear anything any more."""
+        """Drop all calls that have not been made yet, and all further ones."""
         self._open = False
 
     @Slot(object)
@@ -32,7 +32,7 @@ class MainThread(QObject):
 
 
 def program_thread() -> MainThread:
-    """The one of the program, for results that no single window waits for."""
+    """That of the program, for results that do not belong to one window."""
     app = QCoreApplication.instance()
     assert app is not None
     thread = app.findChild(MainThread, "program_thread")

@@ -106,7 +106,7 @@ class Scene:
         page = frame.current
         assert isinstance(page, WatchPage)
         end = time.monotonic() + 60
-        while page.shown.fit is None and time.monotonic() < end:
+        while page.snapshot.fit is None and time.monotonic() < end:
             wait(10)
         return page
 

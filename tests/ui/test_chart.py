@@ -112,9 +112,9 @@ def test_a_band_does_not_stretch_the_axis(chart: Chart) -> None:
     band = Series("band", p, 100 / p, low=np.array([-5.0, 1e-9, 1e-9]), high=np.array([1e9, 1e9, 1e9]))
     axes = Axis("p", log=True), Axis("t (s)", log=True)
     chart.set_content(Content(*axes, (line,)))
-    alone = chart.laid.y
+    alone = chart.current_layout.y
     chart.set_content(Content(*axes, (band, line)))
-    assert chart.laid.y == alone
+    assert chart.current_layout.y == alone
     assert not chart.grab().isNull()
 
 
@@ -127,7 +127,7 @@ def test_a_chart_without_room_is_still_drawn(chart: Chart, size: tuple[int, int]
     chart.set_content(Content(Axis("x (s)"), Axis("y (s)"), (band, whiskers)))
     chart.resize(*size)
     assert not chart.grab().isNull()
-    assert chart.laid.width >= 1 and chart.laid.height >= 1
+    assert chart.current_layout.width >= 1 and chart.current_layout.height >= 1
 
 
 def test_bars_lie_beside_each_other_and_are_hit(qtbot: QtBot, chart: Chart) -> None:
@@ -145,9 +145,9 @@ def test_bars_lie_beside_each_other_and_are_hit(qtbot: QtBot, chart: Chart) -> N
             horizontal_bars=True,
         )
     )
-    boxes = [QRectF(*box) for series in (one, two) for box in chart.laid.bars(series)]
+    boxes = [QRectF(*box) for series in (one, two) for box in chart.current_layout.bars(series)]
     assert not any(a.intersects(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    assert chart.laid.x[1] > 9, "whiskers count for the range"
+    assert chart.current_layout.x[1] > 9, "whiskers count for the range"
     for key, box in enumerate(boxes):
         with qtbot.waitSignal(chart.clicked) as told:
             click(qtbot, chart, box.center())
@@ -159,7 +159,7 @@ def test_many_names_wrap_and_very_many_say_so(chart: Chart) -> None:
     def legend(count: int) -> list[str]:
         series = tuple(Series("points", FIVE, FIVE, f"system number {k}", k) for k in range(count))
         chart.set_content(Content(Axis("x"), Axis("y"), series))
-        laid = chart.laid
+        laid = chart.current_layout
         assert 0 < sum(laid.columns) <= chart.width()
         assert max(entry.row for entry in laid.legend) < 4
         return [entry.text for entry in laid.legend]
@@ -174,8 +174,8 @@ def test_many_names_wrap_and_very_many_say_so(chart: Chart) -> None:
 def test_numbers_of_the_axis_have_room(chart: Chart, low: float) -> None:
     chart.set_content(Content(Axis("x"), Axis("y"), (Series("points", FIVE, low + FIVE * abs(low)),)))
     metrics = chart.fontMetrics()
-    labels = chart.laid.y_ticks.labels
-    assert labels and max(map(metrics.horizontalAdvance, labels)) + metrics.height() < chart.laid.left
+    labels, left = chart.current_layout.y_ticks.labels, chart.current_layout.left
+    assert labels and max(map(metrics.horizontalAdvance, labels)) + metrics.height() < left
 
 
 def test_processors_have_ticks_at_powers_of_two() -> None:
@@ -240,7 +240,7 @@ def test_a_cell_says_its_value_or_that_there_is_none(heat: Chart) -> None:
 
 def test_the_map_is_drawn_with_all_its_names(heat: Chart) -> None:
     image = heat.grab().toImage()
-    left = int(heat.laid.left)
+    left = int(heat.current_layout.left)
     for row in range(3):
         middle = round(heat.place_of((row, 0)).y())
         ink = [

@@ -247,7 +247,7 @@ def spoken(plot: Chart) -> str:
         painter.setFont(plot.font())
         plot.render(painter, QRectF(plot.rect()), plot.rect())
         if plot.content.shown:
-            drawn = _WindowPainter(painter, plot.size(), plot.laid, LIGHT, LIGHT.selection)
+            drawn = _WindowPainter(painter, plot.size(), plot.current_layout, LIGHT, LIGHT.selection)
             drawn.paint()
     root = ElementTree.fromstring(bytes(buffer.data().data()))
     return bare(*("".join(node.itertext()) for node in root.iter(f"{SVG}text")))
@@ -334,7 +334,7 @@ def on_sheet(plot: Chart) -> tuple[Recorder, Layout]:
     """The chart on a sheet in which text is as large, compared with all else, as in the window."""
     look = Look()
     em = look.points * drawing.MM_PER_POINT
-    scale = chart_sheet.LINE * em / plot.laid.line
+    scale = chart_sheet.LINE * em / plot.current_layout.line
     sheet: Any = Recorder(plot.width() * scale, plot.height() * scale)
     with noting(sheet):
         chart_sheet.paint(sheet, plot.content, figures.ink(look), em)
@@ -417,16 +417,16 @@ def facts_stated(content: Content, laid: Layout) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("name", KINDS)
 def test_window_and_sheet_state_the_same(drawn: Callable[[str], Chart], name: str) -> None:
     plot = drawn(name)
-    sheet, laid = on_sheet(plot)
+    (sheet, laid), layout = on_sheet(plot), plot.current_layout
     # words: titles with units, ticks, legend, names beside marks, limits, numbers in cells
     same_words(plot, sheet.texts)
-    assert {plot.laid.x_title, plot.laid.y_title, *plot.laid.x_ticks.labels} <= {*sheet.texts, ""}
-    assert (laid.x_ticks, laid.y_ticks) == (plot.laid.x_ticks, plot.laid.y_ticks)
-    assert (laid.x, laid.y) == (plot.laid.x, plot.laid.y)
-    assert [e.text for e in plot.laid.legend] == [e.text for e in laid.legend]
+    assert {layout.x_title, layout.y_title, *layout.x_ticks.labels} <= {*sheet.texts, ""}
+    assert (laid.x_ticks, laid.y_ticks) == (layout.x_ticks, layout.y_ticks)
+    assert (laid.x, laid.y) == (layout.x, layout.y)
+    assert [e.text for e in layout.legend] == [e.text for e in laid.legend]
     # values and marks
     window = in_window(plot)
-    seen, there = facts_of(window, plot.laid), facts_of(sheet, laid)
+    seen, there = facts_of(window, plot.current_layout), facts_of(sheet, laid)
     near = 1e-4 * max(laid.x[1] - laid.x[0], laid.y[1] - laid.y[0])
     assert set(seen) == set(there)
     for what in seen:
@@ -477,7 +477,7 @@ def test_all_parts_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -
     painter: Any = SimpleNamespace(device=lambda: plot.viewport())
     with pytest.MonkeyPatch.context() as patch, noting(noted):
         patch.setattr("desktop.ui.plots.chart._WindowSheet", lambda *_: noted)
-        _WindowPainter(painter, plot.viewport().size(), plot.laid, theme, theme.selection).paint()
+        _WindowPainter(painter, plot.viewport().size(), plot.current_layout, theme, theme.selection).paint()
     texts = {given[4] for _, verb, given in noted.calls if verb == "text"}
     assert theme.text in texts <= {theme.text, theme.muted, theme.break_line}
     assert all(stroke.colour == theme.break_line for _, stroke in noted.of("_limits", "lines"))
@@ -574,7 +574,7 @@ def test_axis_options_and_grid_change_window_and_sheet(qtbot: QtBot, drawn: Call
     assert not dialog.apply() and "numbers" in dialog.words.text()
     forms[1].high.setText("12.5")
     assert dialog.apply()
-    assert not plot.content.x.log and plot.laid.y == (5.0, 12.5)
+    assert not plot.content.x.log and plot.current_layout.y == (5.0, 12.5)
     plot.grab()
     assert plot.plot.vb.viewRange()[1] == [5.0, 12.5]
     sheet, laid = on_sheet(plot)
@@ -584,7 +584,7 @@ def test_axis_options_and_grid_change_window_and_sheet(qtbot: QtBot, drawn: Call
     plot.set_grid(False)
     assert plot.grab().toImage() != with_grid
     plot.show_all()
-    assert plot.content.x.log and plot.laid.y[0] <= 0
+    assert plot.content.x.log and plot.current_layout.y[0] <= 0
     dialog.close()
 
 
@@ -609,8 +609,8 @@ def test_what_a_script_adds_is_drawn_and_stays(qtbot: QtBot, drawn: Callable[[st
 
     def magenta() -> bool:
         image = plot.grab().toImage()
-        y = round(float(plot.laid.py(0.0)))
-        return image.pixelColor(round(plot.laid.left) + 30, y) == QColor("#ff00ff")
+        y = round(float(plot.current_layout.py(0.0)))
+        return image.pixelColor(round(plot.current_layout.left) + 30, y) == QColor("#ff00ff")
 
     assert plot.grab().toImage() != before and magenta()
     plot.set_content(plot.content)

@@ -113,13 +113,13 @@ def window(qtbot: QtBot, main: TracePage, runs: list[Path]) -> ComparePage:
     add(qtbot, main, runs[0], 3)
     add(qtbot, main, runs[1], 4)
     made = compare(qtbot, main)
-    assert made.shown.alignment is not None and made.shown.problem == ""
+    assert made.snapshot.alignment is not None and made.snapshot.problem == ""
     return made
 
 
 def rows(window: ComparePage) -> list[list[int]]:
-    assert window.shown.alignment is not None
-    return window.shown.alignment.rows.tolist()
+    assert window.snapshot.alignment is not None
+    return window.snapshot.alignment.rows.tolist()
 
 
 def choose(window: ComparePage, line: int, phase: int) -> None:
@@ -134,7 +134,7 @@ def choose(window: ComparePage, line: int, phase: int) -> None:
 
 def centre(window: ComparePage, run: int, phase: int) -> QPoint:
     """Of a phase in its strip."""
-    view, placement = window.view, window.shown.placement
+    view, placement = window.view, window.snapshot.placement
     assert placement is not None
     x = view._map().x(float(placement.spans[run][phase].mean()))
     return QPointF(x, view._strips[run].center().y()).toPoint()
@@ -162,9 +162,9 @@ def test_it_says_what_it_needs_and_offers_to_open(
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: ([str(runs[1])], "")))
     window.open.click()
     settle(qtbot, main)
-    assert window.view.isVisible() and len(window.shown.entries) == 2
+    assert window.view.isVisible() and len(window.snapshot.entries) == 2
     assert window.windowTitle().startswith("small.csv, large.csv")
-    window.bench.show_run(window.shown.entries[0].key, False)
+    window.bench.show_run(window.snapshot.entries[0].key, False)
     assert not window.view.isVisible() and "choose them under Runs" in window._needs.text()
 
 
@@ -201,7 +201,7 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None
         box.setCurrentIndex(box.findData(axis))
         box.activated.emit(box.currentIndex())
         settle(qtbot, window._owner)
-        assert window.shown.placement is not None and window.shown.placement.axis == axis
+        assert window.snapshot.placement is not None and window.snapshot.placement.axis == axis
         assert window.actions_by_id[f"axis_{axis}"].isChecked()
         pictures.add(painted(window.view))
     assert len(pictures) >= 3, "both runs begin at 0, the other axes differ"
@@ -210,7 +210,7 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None
         assert toggle is not None
         toggle.click()
         settle(qtbot, window._owner)
-        assert getattr(window.shown.comparison, name) and toggle.isChecked()
+        assert getattr(window.snapshot.comparison, name) and toggle.isChecked()
         before = len(pictures)
         pictures.add(painted(window.view))
         assert len(pictures) == before + 1
@@ -307,7 +307,7 @@ def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, wi
     choose(window, 9, 2)  # the line of large.csv in the row of phase 3
     settle(qtbot, window._owner)
     assert [2, 2] in rows(window) and [NONE, 3] in rows(window)
-    told = [(cell.label, cell.run) for cell in window.shown.cells]
+    told = [(cell.label, cell.run) for cell in window.snapshot.cells]
     line = told.index(("phase 3", "large.csv"))
     assert window.table.frames.index(line, 2).data() == "3 (by hand)"
     assert "match" in window.actions_by_id["undo"].text().lower()
@@ -320,7 +320,7 @@ def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, wi
     button = next(b for b in window.findChildren(QPushButton) if b.text() == "Match again" and b.isVisible())
     button.click()
     settle(qtbot, window._owner)
-    assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]] and not window.shown.comparison.matched
+    assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]] and not window.snapshot.comparison.matched
 
 
 def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: ComparePage) -> None:
@@ -329,7 +329,7 @@ def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: ComparePage) 
     assert [1, NONE] in rows(window)
     label = "phase 3 of large.csv"
     line = next(
-        k for k, cell in enumerate(window.shown.cells) if (cell.label, cell.run) == (label, "small.csv")
+        k for k, cell in enumerate(window.snapshot.cells) if (cell.label, cell.run) == (label, "small.csv")
     )
     choose(window, line, 1)  # the gap of small.csv is its phase 2 after all
     settle(qtbot, window._owner)
@@ -356,8 +356,8 @@ def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: ComparePag
     settle(qtbot, window._owner)
     window._owner.workbench.set_n(2)
     settle(qtbot, window._owner)
-    assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 2
-    assert window.frame.notice_bar.isVisible() and window.shown.outdated == 1
+    assert window.snapshot.alignment is not None and window.snapshot.alignment.runs[1].fit.n == 2
+    assert window.frame.notice_bar.isVisible() and window.snapshot.outdated == 1
     window._owner.workbench.set_n(4)
     settle(qtbot, window._owner)
     assert not window.frame.notice_bar.isVisible() and [2, 2] in rows(window)
@@ -386,11 +386,11 @@ def test_the_project_keeps_it(
 ) -> None:
     main, file = window._owner, tmp_path / "p.phasewright"
     choose(window, 9, 2)
-    window.bench.change(axis="phases", reference=window.shown.entries[1].key)
+    window.bench.change(axis="phases", reference=window.snapshot.entries[1].key)
     settle(qtbot, main)
     main.desk.projects.save(file)
     kept = read(file, Workspace, model.names()).comparison
-    assert kept == window.shown.comparison and len(kept.matched) == 1
+    assert kept == window.snapshot.comparison and len(kept.matched) == 1
     content = json.loads(file.read_text())
     del content["tree"]["comparison"]
     file.write_text(json.dumps(content))
@@ -404,7 +404,7 @@ def test_the_project_keeps_it(
     settle(qtbot, main)
     window.frame.go_to(window)
     settle(qtbot, main)
-    assert window.view.isVisible() and window.shown.comparison == kept
+    assert window.view.isVisible() and window.snapshot.comparison == kept
     assert window.reference.currentText() == "large.csv"
 
 
@@ -466,18 +466,19 @@ def test_bundled_traces_compare(qtbot: QtBot, main: TracePage) -> None:
         main.open_path(path) if main.workbench.snapshot.document is None else main.desk.projects.add_run(path)
         settle(qtbot, main)
     window = compare(qtbot, main)
-    alignment, placement = window.shown.alignment, window.shown.placement
+    alignment, placement = window.snapshot.alignment, window.snapshot.placement
     assert alignment is not None and placement is not None
     assert [run.curve.capacity for run in alignment.runs] == [8, 16]
     areas = placement.areas[1]
     assert areas is not None
     integrals = [run.curve.integral for run in alignment.runs]
     assert areas.signed == pytest.approx(integrals[1] - integrals[0])
-    whole = [cell for cell in window.shown.cells if cell.label == "run"]
+    whole = [cell for cell in window.snapshot.cells if cell.label == "run"]
     assert isinstance(whole[1], Cell) and whole[1].work_ratio == pytest.approx(integrals[1] / integrals[0])
     main.workbench.set_n(3)
     settle(qtbot, main)
-    assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 3, "it follows"
+    alignment = window.snapshot.alignment
+    assert alignment is not None and alignment.runs[1].fit.n == 3, "it follows"
 
 
 @given(
@@ -546,10 +547,10 @@ def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
     for field, name in zip(dialog.fields.values(), "AAABBB", strict=True):
         field.setText(f" {name} ")
     dialog.accept()
-    qtbot.waitUntil(lambda: not window.shown.refining, timeout=60_000)
-    assert [run.system for run in window.shown.alignment.runs] == list("AAABBB")
-    assert sorted({row.system for row in phase_rows(window.shown.alignment)}) == ["A", "B"]
-    assert {row.system for row in phase_rows(window.shown.alignment, True)} == {"all runs"}
+    qtbot.waitUntil(lambda: not window.snapshot.refining, timeout=60_000)
+    assert [run.system for run in window.snapshot.alignment.runs] == list("AAABBB")
+    assert sorted({row.system for row in phase_rows(window.snapshot.alignment)}) == ["A", "B"]
+    assert {row.system for row in phase_rows(window.snapshot.alignment, True)} == {"all runs"}
     qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=120_000)
     view = window.phases

@@ -105,8 +105,8 @@ def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     assert dialog.words.text() == "2 of 5 places get a delay."
     dialog.make.click()
     settled(qtbot, page)
-    assert page.shown.project.experiment == read_experiment(tmp_path / "e")
-    assert [f.name for f in page.shown.project.experiment.factors] == ["smooth", "heat_end"]
+    assert page.snapshot.project.experiment == read_experiment(tmp_path / "e")
+    assert [f.name for f in page.snapshot.project.experiment.factors] == ["smooth", "heat_end"]
     assert (own / "heat.c").read_text() == source
     assert "#ifdef F2" in (tmp_path / "e" / "program" / "heat.c").read_text()
 
@@ -137,7 +137,7 @@ def test_a_new_experiment_of_a_command(qtbot, page, tmp_path):
     assert dialog.make.isEnabled()
     dialog.make.click()
     settled(qtbot, page)
-    made = page.shown.project.experiment
+    made = page.snapshot.project.experiment
     assert made.names == ("SIZE", "MODE") and made.program.run == ("sh", "./program/own.sh")
 
 
@@ -155,10 +155,10 @@ def test_the_answer_stands_above_and_is_confirmed(qtbot, page, tmp_path):
     assert "./program.sh --slow" in dialog.findChild(QPlainTextEdit).toPlainText()
     before = len(read_journal(experiment))
     page.bench.run_errand(replace(page.bench.confirmation(("B",)), commands=("something else",)))
-    assert "agreed to them" in page.shown.problem
+    assert "agreed to them" in page.snapshot.problem
     dialog.accept()
     settled(qtbot, page)
-    one = page.shown.confirmed
+    one = page.snapshot.confirmed
     assert 5.5 <= one.measured <= 8.5 and one.setting == ("B",)
     assert read.confirmed.text().startswith(f"{one.verdict.capitalize()}: B should change the response by ")
     assert len(read_journal(experiment)) == before
@@ -166,6 +166,6 @@ def test_the_answer_stands_above_and_is_confirmed(qtbot, page, tmp_path):
     settled(qtbot, page)
     assert "B is what value depends on" in (tmp_path / "said.html").read_text()
     page.design_page.take_advice.click()
-    plan = page.shown.project.experiment.plan
+    plan = page.snapshot.project.experiment.plan
     assert (plan.runs, plan.seed) == (4, 5) and plan.replicates != 4
     assert replace(plan, replicates=4, runs=None) == experiment.plan

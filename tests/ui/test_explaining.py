@@ -146,7 +146,7 @@ def test_messages_show_who_sends_to_whom(qtbot, window):
     size = len(window.workbench.snapshot.explained.names)
     k = int(talk.bytes.argmax())
     pair = talk.sender[k], talk.receiver[k]
-    laid, cell = matrix.laid, matrix.laid.width / size
+    laid, cell = matrix.current_layout, matrix.current_layout.width / size
     place = QPointF(laid.left + (pair[1] + 0.5) * cell, laid.top + (pair[0] + 0.5) * cell)
     assert matrix.cell_at(place) == pair
     names = window.workbench.snapshot.explained.names

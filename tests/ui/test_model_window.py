@@ -527,7 +527,7 @@ def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, op
     assert opened.bench.snapshot.cell == (2, 3) and cells.content.cells.selected == (2, 3)
     opened.plots.show_tab("Speeds and works")
     bars = next(s for s in opened.plots.speeds.content.series if s.kind == "bars")
-    place = QRectF(*opened.plots.speeds.laid.bars(bars)[0]).center().toPoint()
+    place = QRectF(*opened.plots.speeds.current_layout.bars(bars)[0]).center().toPoint()
     qtbot.mouseClick(opened.plots.speeds.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert opened.bench.snapshot.cell == (2, 0)
     opened.tables.show_tab("Predictions")

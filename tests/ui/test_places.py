@@ -127,7 +127,7 @@ def side_by_side(app: Any, place: Path) -> Iterator[str]:
     first.trace.actions_by_id["trace_beside"].trigger()
     settled(windows)
     _, second = windows._open
-    if (on(first), on(second)) != ("s0", "s1") or not all(f.trace.shown.run for f in windows._open):
+    if (on(first), on(second)) != ("s0", "s1") or not all(f.trace.snapshot.run for f in windows._open):
         yield f"the traces are on {on(first)} and {on(second)}"
     yield from map(off, windows._open)
     second.close_unasked()

@@ -317,7 +317,7 @@ def test_panels_below_start_with_room_for_what_they_show(
     qtbot.waitUntil(lambda: matrix.height() >= matrix.sizeHint().height() or spared())
     qtbot.waitUntil(lambda: not opened.busy and matrix.content.shown, timeout=60_000)
     matrix.grab()
-    laid = matrix.laid
+    laid = matrix.current_layout
     assert laid.scale is not None and laid.scale[0] > laid.right
     assert all(word.x + word.width / 2 <= matrix.width() for word in laid.scale_words) and laid.scale_words
     assert laid.width >= lines * matrix.fontMetrics().height()

@@ -641,7 +641,7 @@ def test_labels_and_offset_add_up_to_the_position(a, span):
 
 def at_n(plot, n):
     """Where a number of phases stands, in pixels from the left."""
-    return float(plot.laid.px(n))
+    return float(plot.current_layout.px(n))
 
 
 def test_a_click_on_the_error_curve_sets_n(qtbot):
@@ -659,7 +659,7 @@ def test_a_click_on_the_error_curve_sets_n(qtbot):
         qtbot.keyClick(p, Qt.Key.Key_Right)
     assert seen.args == [3]
     # Equal factors are equal distances on the logarithmic axis.
-    heights = np.diff([p.laid.py(e) for e in (1.0, 0.1, 0.01)])
+    heights = np.diff([p.current_layout.py(e) for e in (1.0, 0.1, 0.01)])
     assert heights[0] == pytest.approx(heights[1]) and heights[0] > 0
     with qtbot.assertNotEmitted(p.nClicked):
         p.set_n(5)
@@ -688,10 +688,10 @@ def test_the_n_in_use_is_shown_where_the_sweep_does_not_reach_it(qtbot):
     p.set_sweep(1 / np.arange(1, 21), 4, "mixed")
     p.set_n(70)
     p.set_beyond(70, 0.002)
-    image, at = p.grab().toImage(), QPointF(at_n(p, 70), p.laid.py(0.002))
+    image, at = p.grab().toImage(), QPointF(at_n(p, 70), p.current_layout.py(0.002))
     assert (
-        p.laid.left <= at.x() <= p.laid.right
-        and p.laid.top <= at.y() <= p.laid.bottom
+        p.current_layout.left <= at.x() <= p.current_layout.right
+        and p.current_layout.top <= at.y() <= p.current_layout.bottom
         and at_n(p, 20) < at.x() / 2
     )
     assert _distance(image.pixelColor(at.toPoint()), QColor(theme.LIGHT.fit)) < 30
@@ -726,7 +726,8 @@ def test_a_drag_beyond_the_sweep_draws_no_chart_anew(qtbot, monkeypatch):
         p.set_n(n)
         p.viewport().repaint()
         assert p.content.chosen.x == n and p.content.chosen.y == pytest.approx(1 / n)
-        assert p.laid.left < at_n(p, n) < p.laid.right and p.laid.top < p.laid.py(1 / n) < p.laid.bottom
+        layout = p.current_layout
+        assert layout.left < at_n(p, n) < layout.right and layout.top < layout.py(1 / n) < layout.bottom
     assert not made and p._still is drawn
     p.set_n(40)
     p.set_beyond(40, 1 / 40)
@@ -743,7 +744,8 @@ def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
     mark, x = QColor(theme.LIGHT.fit), at_n(p, 5)
 
     def marked(epsilon: float) -> bool:
-        return _distance(p.grab().toImage().pixelColor(round(x) + 2, round(p.laid.py(epsilon))), mark) < 30
+        image, y = p.grab().toImage(), round(p.current_layout.py(epsilon))
+        return _distance(image.pixelColor(round(x) + 2, y), mark) < 30
 
     assert marked(1e-4) and not marked(1e-2)
     p.set_by_hand(1e-2)
@@ -761,12 +763,12 @@ def test_a_click_on_the_break_picture_sets_n(qtbot, curve):
     p.set_n(4)
     image = p.grab().toImage()
     for n in (1, 8):
-        y = round(p.laid.top + (n - 0.5) / 8 * p.laid.height)
+        y = round(p.current_layout.top + (n - 0.5) / 8 * p.current_layout.height)
         with qtbot.waitSignal(p.nClicked) as seen:
             qtbot.mouseClick(p.viewport(), LEFT, pos=QPoint(200, y))
         assert seen.args == [n]
     # The three jumps of the curve last from n = 4 on, and are painted in their rows.
-    laid, breaks = p.laid, fits[3].breaks
+    laid, breaks = p.current_layout, fits[3].breaks
     for t in breaks[1:-1]:
         x = laid.left + (t - breaks[0]) / (breaks[-1] - breaks[0]) * laid.width
         colour = image.pixelColor(int(x), round(laid.top + 3.5 / 8 * laid.height))

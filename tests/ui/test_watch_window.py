@@ -54,42 +54,42 @@ def page(qtbot: QtBot, settings: Settings, no_thread_left: None, tmp_path: Path)
     frame.watch(tmp_path / "run", None)
     made = frame.current
     assert isinstance(made, WatchPage)
-    qtbot.waitUntil(lambda: made.shown.fit is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: made.snapshot.fit is not None, timeout=30_000)
     yield made
     frame.close_unasked()
 
 
 def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
-    frame, first = page.frame, page.shown.followed
+    frame, first = page.frame, page.snapshot.followed
     assert first.curve is not None and first.curve.mean == pytest.approx(1.8, abs=0.1)
-    assert page.shown.fit is not None and page.phases.frames.rowCount() == page.shown.fit.n
+    assert page.snapshot.fit is not None and page.phases.frames.rowCount() == page.snapshot.fit.n
     assert "MPI_Recv" in page.accounts.text()
     assert not page.stop.isVisible(), "a program that others run"
     grow(tmp_path / "run", 300)
-    qtbot.waitUntil(lambda: page.shown.followed.latest_s > 2.9, timeout=30_000)
+    qtbot.waitUntil(lambda: page.snapshot.followed.latest_s > 2.9, timeout=30_000)
     assert page.curve.visible_range()[1] > 2.9  # who sees all goes on seeing all
-    fit = page.shown.fit
+    fit = page.snapshot.fit
     assert fit is not None and fit.n == 2
     # The hand on n, by the keyboard; what was suggested comes back.
     page.slider.setFocus()
     qtbot.keyClick(page.slider, Qt.Key.Key_Right)
-    assert page.shown.n == 3 and page.number.text() == "3 (chosen)"
+    assert page.snapshot.n == 3 and page.number.text() == "3 (chosen)"
     page.actions_by_id["suggested"].trigger()
-    assert page.shown.n is None and page.number.text() == "2 (suggested)"
+    assert page.snapshot.n is None and page.number.text() == "2 (suggested)"
     # Who looks back, or pauses, is left where he is.
     page.curve.zoom_to(0.5, 1.5)
     page.actions_by_id["pause"].trigger()
     grow(tmp_path / "run", 330)
     page.watcher.look()
     qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
-    assert page.shown.followed.latest_s < 3.1
+    assert page.snapshot.followed.latest_s < 3.1
     page.actions_by_id["pause"].trigger()
     grow(tmp_path / "run", 400)
-    qtbot.waitUntil(lambda: page.shown.followed.latest_s > 3.9, timeout=30_000)
+    qtbot.waitUntil(lambda: page.snapshot.followed.latest_s > 3.9, timeout=30_000)
     assert page.curve.visible_range() == (0.5, 1.5)
     grow(tmp_path / "run", 401, done=True)
     # The picture stays until that of the trace is there.
-    qtbot.waitUntil(lambda: page.shown.over, timeout=30_000)
+    qtbot.waitUntil(lambda: page.snapshot.over, timeout=30_000)
     assert frame.current is page and "its trace is being opened" in page._selected.text()
     qtbot.waitUntil(lambda: frame.current is frame.trace, timeout=60_000)
     assert frame.trace.workbench.snapshot.run is not None
@@ -167,7 +167,7 @@ def test_what_nobody_sees_is_looked_at_less_often(page: WatchPage, monkeypatch: 
 
 def test_damaged_records_are_said(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
     written(tmp_path / "run", [], rank=2, version=9)
-    qtbot.waitUntil(lambda: "version 9" in page.shown.problem, timeout=30_000)
+    qtbot.waitUntil(lambda: "version 9" in page.snapshot.problem, timeout=30_000)
     assert any("version 9" in told.sentence for told in page.messages.values())
 
 
@@ -241,11 +241,12 @@ def test_what_is_painted_in_parts_is_the_whole_picture(
             assert page.curve._residual.rect.height() > 0
         end = page.curve.navigation.end
         page.watcher.look()
-        qtbot.waitUntil(lambda calls=calls: page.shown.followed.latest_s > calls / 100 - 0.02, timeout=30_000)
+        since = calls / 100 - 0.02
+        qtbot.waitUntil(lambda since=since: page.snapshot.followed.latest_s > since, timeout=30_000)
         qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
         QApplication.processEvents()
         window = frame.screen().grabWindow(frame.winId()).toImage()
-        shown, seen = page.shown, page.shown.followed
+        shown, seen = page.snapshot, page.snapshot.followed
         assert seen.curve is not None and shown.fit is not None
         curve, rows = CurveView(one_beside=True), Chart("")
         curve.set_residual_first(page.curve.residual_first)

@@ -1,4 +1,4 @@
-"""All that the window of comparisons can be told to do; menus, keys and the key list follow from it."""
+"""The commands of the page of comparisons; menus, keys and the key list follow from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _axis(axis: str) -> CompareCommand:
 
 
 def _flag(name: str, text: str, key: str, tip: str, *, rule: bool = False) -> CompareCommand:
-    """A field of the comparison that is so or not."""
+    """A command that switches a field of the comparison on and off."""
     return commands.Command(
         name, text, "View", tip,
         lambda w: w.bench.change(**{name: not getattr(w.bench.snapshot.comparison, name)}), (key,),

@@ -78,8 +78,8 @@ class CellsTable(FrameView):
         def phase(k: int, cell: Cell) -> str:
             if not cell.phase:
                 return "–" if cell.phase is None else "all"
-            ours = cell.phase - 1 in by_hand.get(k % count, ())
-            return f"{cell.phase} (by hand)" if ours else str(cell.phase)
+            manual = cell.phase - 1 in by_hand.get(k % count, ())
+            return f"{cell.phase} (by hand)" if manual else str(cell.phase)
 
         frame = cells_frame(cells)
         frame["part"] = ["whole run" if cell.label == "run" else cell.label for cell in cells]
@@ -93,9 +93,9 @@ class CellsTable(FrameView):
             self.select_key("")
             return
         count = len(self._alignment.runs)
-        now = self.frames.row_of(self.currentIndex())
+        current = self.frames.row_of(self.currentIndex())
         # Below the lines of the whole runs; that line of it stays which the user chose.
-        self.select_key(now if now >= 0 and now // count == row + 1 else (row + 1) * count)
+        self.select_key(current if current >= 0 and current // count == row + 1 else (row + 1) * count)
 
     def choose_phase(self) -> None:
         """Let the user choose another phase for the current line, if it can have one."""
@@ -109,8 +109,8 @@ class CellsTable(FrameView):
             self.rowSelected.emit(k // len(self._alignment.runs) - 1)
 
     def _choices(self, k: int) -> tuple[tuple[str, int | None], ...]:
-        """The own phases (from 1; None: none) that a line's run may have in its row; of the reference, where
-        its partner's is."""
+        """Phases (from 1; None: none) that can be chosen for line `k`: those of its run, if its row holds a
+        phase of the reference instead; for the reference, if its row holds one of another run."""
         alignment = self._alignment
         if alignment is None:
             return ()
@@ -118,8 +118,8 @@ class CellsTable(FrameView):
         if row == 0:
             return ()
         phases = alignment.rows[row - 1]
-        given = phases[alignment.reference] != NONE
-        if given == (run == alignment.reference):
+        has_reference = phases[alignment.reference] != NONE
+        if has_reference == (run == alignment.reference):
             return ()
         count = alignment.runs[run].fit.n
         return (("none", None), *((str(phase), phase) for phase in range(1, count + 1)))
@@ -127,11 +127,11 @@ class CellsTable(FrameView):
     def _matched(self, k: int, phase: int | None) -> None:
         alignment = self._alignment
         assert alignment is not None
-        own = NONE if phase is None else phase - 1
+        new_phase = NONE if phase is None else phase - 1
         row, run = divmod(k, len(alignment.runs))
         phases = alignment.rows[row - 1].tolist()
         if run != alignment.reference:
-            self.pairChosen.emit(run, phases[alignment.reference], own)
+            self.pairChosen.emit(run, phases[alignment.reference], new_phase)
         else:
             alone = next(j for j, p in enumerate(phases) if p != NONE)
-            self.pairChosen.emit(alone, own, phases[alone])
+            self.pairChosen.emit(alone, new_phase, phases[alone])

@@ -233,7 +233,7 @@ class RunsView(TimePlot):
 
     def _anew(self) -> None:
         """The runs are others, or stand otherwise."""
-        self._laid = ()
+        self._layout_key = ()
         self._redraw()
 
     def _draw_anew(self, dpr: float) -> None:
@@ -534,7 +534,7 @@ class RunsView(TimePlot):
     # ---- cursor, selection, and what the mouse holds
 
     def _mark_rects(self) -> list[QRectF] | None:
-        if self._alignment is None or not self._laid:
+        if self._alignment is None or not self._layout_key:
             return []
         if self._drag is not None and self._drag.kind == "match":
             return None

@@ -11,19 +11,19 @@ from desktop.ui.pages import form, quiet, set_up
 
 
 class SystemsDialog(Dialog):
-    """Asks for the system of every run (`runs`: names by key), as `held` at first; `choose` gets them."""
+    """Asks for the system of every run (`runs`: names by key), at first `given`; `choose` gets them."""
 
     def __init__(
         self,
         parent: QWidget,
         runs: Mapping[str, str],
-        held: Mapping[str, str],
+        given: Mapping[str, str],
         choose: Callable[[dict[str, str]], None],
     ) -> None:
         super().__init__(parent, "systems", "Systems of the runs")
         self._choose = choose
         self.fields = {
-            key: set_up(QLineEdit(held.get(key, "")), placeholderText="one system", objectName=f"system_{k}")
+            key: set_up(QLineEdit(given.get(key, "")), placeholderText="one system", objectName=f"system_{k}")
             for k, key in enumerate(runs)
         }
         intro = quiet("Runs with the same name are of one system. Leave all empty where there is one only.")

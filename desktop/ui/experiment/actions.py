@@ -1,4 +1,4 @@
-"""All that the window of experiments can be told to do; menus, keys and the key list follow from it."""
+"""The commands of the page of experiments; menus, keys and the key list follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small things that all steps use."""
+"""The base class of the steps of an experiment, and what they share."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ R = TypeVar("R")
 
 
 def described(act: Callable[Concatenate[S, Experiment, A], R]) -> Callable[Concatenate[S, A], R | None]:
-    """What a step does with the experiment, which it gets first: nothing where none is described any more, as
-    fields say that they were left also when it is closed."""
+    """Decorates a method of a step that gets the experiment as its first argument: it is not called, and the
+    result is None, while there is none; fields report the end of editing also when it is closed."""
 
     @functools.wraps(act)
-    def done(step: S, /, *given: A.args, **named: A.kwargs) -> R | None:
+    def call(step: S, /, *args: A.args, **kwargs: A.kwargs) -> R | None:
         experiment = step.bench.snapshot.project.experiment
-        return None if experiment is None else act(step, experiment, *given, **named)
+        return None if experiment is None else act(step, experiment, *args, **kwargs)
 
-    return done
+    return call
 
 
 class StepContent(QWidget):
@@ -82,7 +82,7 @@ def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:
 
 
 class ErrandDialog(Dialog):
-    """Accepted: the user has read what it is for (`text`) and its commands, and they are run."""
+    """Shows what an errand is for (`text`) and its commands, which are run when it is accepted."""
 
     def __init__(
         self, parent: QWidget, bench: ExperimentBench, errand: Errand, title: str, text: str
@@ -94,8 +94,8 @@ class ErrandDialog(Dialog):
         buttons = self.ending("I have read them, &run")
         buttons.buttons()[0].setObjectName("run_errand")
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
-        where = quiet(f"Up to {count(len(errand.commands), 'command')} in {folder}:")
-        lay_out(self, quiet(text), where, (listed, 1), buttons)
+        heading = quiet(f"Up to {count(len(errand.commands), 'command')} in {folder}:")
+        lay_out(self, quiet(text), heading, (listed, 1), buttons)
         self.resize(720, 440)
         self.accepted.connect(lambda: bench.run_errand(errand))
 

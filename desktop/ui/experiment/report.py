@@ -52,7 +52,7 @@ def compose(
         Picture(name, number, _FINDINGS[name], content)
         for number, (name, content) in enumerate(drawings(analysis, response, unit).items(), 1)
     )
-    # One and the same, as slides leave out of their appendix what they have shown.
+    # The same objects: slides leave out of their appendix the tables that they have shown.
     ranks, effects = _ranks(analysis, unit, factors), _effects(analysis, unit)
     blocks = [Paragraph(sentence) for sentence in answer.sentences]
     if answer.next:
@@ -101,8 +101,8 @@ def _sheet(
 ) -> ReportTable:
     """Columns of a table of the window, by their titles; so many at the `left` are words."""
     columns, lines = rows
-    wanted_columns = [next(c for c in columns if c.title == wanted) for wanted in titles]
-    head, *body = shown_texts(table(columns, lines)[0], wanted_columns)
+    selected = [next(c for c in columns if c.title == heading) for heading in titles]
+    head, *body = shown_texts(table(columns, lines)[0], selected)
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 

@@ -1,4 +1,4 @@
-"""All that the window of the factor model can be told to do; menus, keys and the key list follow from it."""
+"""The commands of the factor model's page; menus, keys and the key list follow from them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def _fitted_together(snapshot: ModelSnapshot) -> bool:
     return snapshot.fit is not None and snapshot.fit.kind == "joint"
 
 
-_table = When[ModelSnapshot](lambda shown: shown.project.table is not None, "a table of run times")
-_source = When[ModelSnapshot](lambda shown: shown.source is not None, "a table that was opened or pasted")
-_fitted = When[ModelSnapshot](lambda shown: shown.fit is not None, "a table to which a model is fitted")
-_ranked = When[ModelSnapshot](lambda shown: shown.selection is not None, "a table with enough runs for a fit")
+_table = When[ModelSnapshot](lambda s: s.project.table is not None, "a table of run times")
+_source = When[ModelSnapshot](lambda s: s.source is not None, "a table that was opened or pasted")
+_fitted = When[ModelSnapshot](lambda s: s.fit is not None, "a table to which a model is fitted")
+_ranked = When[ModelSnapshot](lambda s: s.selection is not None, "a table with enough runs for a fit")
 _selected = When(_rows_selected, "selected rows")
 _joint = When(_fitted_together, "a fit of all cells together")
 

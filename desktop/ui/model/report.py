@@ -32,9 +32,8 @@ _CELLS = 64
 def sections(
     snapshot: ModelSnapshot, name: str, number: int = 1
 ) -> tuple[tuple[Section, ...], tuple[Slide, ...]]:
-    """What is said of the model of a table called `name`, and what of it on slides; figures count from
-    `number`. Nothing where nothing is fitted.
-    """
+    """Report sections and slides on the model of a table called `name`; figures count from `number`. Both are
+    empty if nothing is fitted."""
     fit, cell, p = snapshot.fit, snapshot.cell, snapshot.view.p
     if fit is None or cell is None or snapshot.selection is None:
         return (), ()
@@ -68,7 +67,7 @@ def sections(
 
 
 def compose(snapshot: ModelSnapshot, name: str, command: str = "") -> Report:
-    """A report on nothing else. `command`: the command line that makes it again.
+    """A report on the model alone. `command`: the command line that makes it again.
 
     Raises
     ------
@@ -111,8 +110,8 @@ def _predictions(snapshot: ModelSnapshot) -> ReportTable:
 def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: int, note: str) -> ReportTable:
     """Columns of a sheet as the window shows them; so many at the `left` are words."""
     assert sheet.frame is not None
-    known = {column.name: column for column in sheet.columns}
-    head, *body = shown_texts(sheet.frame, [known[name] for name in names])
+    by_name = {column.name: column for column in sheet.columns}
+    head, *body = shown_texts(sheet.frame, [by_name[name] for name in names])
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 

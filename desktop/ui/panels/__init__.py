@@ -1,7 +1,7 @@
 """Side panels of the window. A new panel is one file and one line here.
 
-A panel has two duties: show what a snapshot says, touching only what differs, and turn gestures into
-calls of the workbench. It holds no truth and knows no other panel.
+A panel shows a snapshot, updating only what differs, and turns gestures into calls of the workbench. It keeps
+no state of the document and knows no other panel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 
 class Panel(QWidget):
-    """What most panels are. `ROOM`: the height in which what matters is seen, in heights of the text; 0: any
-    will do."""
+    """Base of most panels. `ROOM`: the height that its main content needs, in heights of the text; 0: any."""
 
     ROOM = 0
 

@@ -1,4 +1,4 @@
-"""What changed at each break: regions, ranks and messages that differ most between neighbouring phases."""
+"""What changed at each breakpoint: regions, ranks, messages that differ most between neighbouring phases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 
 class ChangesPanel(Panel):
-    """Sentences, most different first; a click on a break selects the phase that ends there."""
+    """Sentences, most different first; a click on a breakpoint selects the phase that ends there."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
@@ -23,10 +23,10 @@ class ChangesPanel(Panel):
         lay_out(self, self.text, margins=6)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        phase, before = new.project.view.phase, old.project.view.phase
+        phase, old_phase = new.project.view.phase, old.project.view.phase
         names = new.project.names
-        same = new.explained is old.explained and why_empty(new) == why_empty(old)
-        if same and phase == before and names == old.project.names:
+        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if unchanged and phase == old_phase and names == old.project.names:
             return
         explained = new.explained
         if not explained.changes:
@@ -36,7 +36,7 @@ class ChangesPanel(Panel):
             self.text.setHtml(f"<p>{(explained.problem and escape(explained.problem)) or text}</p>")
             return
         ends = {scope.phase: scope.end_s for scope in explained.scopes if scope.phase >= 0}
-        # The break of the selected phase first.
+        # The breakpoint of the selected phase first.
         order = sorted(explained.changes, key=lambda k: (k != phase, k))
         parts = []
         for k in order:

@@ -56,8 +56,8 @@ class ClassesPanel(Panel):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         project, before = new.project, old.project
-        same = new.document is old.document and why_empty(new) == why_empty(old)
-        if not same or (project.rules, project.names) != (before.rules, before.names):
+        unchanged = new.document is old.document and why_empty(new) == why_empty(old)
+        if not unchanged or (project.rules, project.names) != (before.rules, before.names):
             self._show_rules(new)
 
     def _show_rules(self, new: Snapshot) -> None:
@@ -83,23 +83,20 @@ class ClassesPanel(Panel):
             return
         from desktop.data.classify import region_activity
 
-        own = [overrides.get(one.name, overrides.get(f"role:{one.role}")) for one in regions]
-        given = [
-            region_activity(one) if mine is None else mine for one, mine in zip(regions, own, strict=True)
-        ]
+        chosen = [overrides.get(r.name, overrides.get(f"role:{r.role}")) for r in regions]
+        pairs = zip(regions, chosen, strict=True)
+        activities = [region_activity(r) if activity is None else activity for r, activity in pairs]
         frame = columnar(
             {
-                "region": [names.get(one.name, one.name) for one in regions],
-                "role": [one.role for one in regions],
-                "activity": own,
-                "class": [NAMES[activity] for activity in given],
+                "region": [names.get(region.name, region.name) for region in regions],
+                "role": [region.role for region in regions],
+                "activity": chosen,
+                "class": [NAMES[activity] for activity in activities],
             },
-            [one.name for one in regions],
+            [region.name for region in regions],
         )
-        tips = {
-            k: f"{one.name} ({one.paradigm})" if one.paradigm else one.name for k, one in enumerate(regions)
-        }
-        changed = {k: "strong" for k, mine in enumerate(own) if mine is not None}
+        tips = {k: f"{r.name} ({r.paradigm})" if r.paradigm else r.name for k, r in enumerate(regions)}
+        changed = {k: "strong" for k, activity in enumerate(chosen) if activity is not None}
         self.table.show_frame(frame, self.columns, RowMarks(changed, tips))
 
     def _edited(self, region: str, column: int, value: Any) -> None:
@@ -109,8 +106,8 @@ class ClassesPanel(Panel):
             self._workbench.set_activity(region, value)
 
     def _changed(self) -> None:
-        chosen = frozenset(activity for activity, box in self.boxes.items() if box.isChecked())
-        self._workbench.set_computing(chosen)
+        computing = frozenset(activity for activity, box in self.boxes.items() if box.isChecked())
+        self._workbench.set_computing(computing)
         self._show_rules(self._workbench.snapshot)
 
 

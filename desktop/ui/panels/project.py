@@ -21,7 +21,7 @@ _KINDS = {"runs": "Trace", "experiments": "Experiment", "tables": "Table of run 
 
 
 @dataclass(frozen=True)
-class HeldItem:
+class ProjectItem:
     """One row: the place `index` among those of a `kind`. `path` None: it is in the project itself."""
 
     kind: Kind
@@ -37,14 +37,14 @@ class HeldItem:
         return "not found" if self.path is not None and not self.path.exists() else ""
 
 
-def held(workspace: Workspace, current: int | None) -> list[HeldItem]:
+def project_items(workspace: Workspace, current: int | None) -> list[ProjectItem]:
     """The rows of a project; the run at `current` is shown."""
     runs = [
-        HeldItem("runs", k, run.trace.title, run.trace.path, k == current)
+        ProjectItem("runs", k, run.trace.title, run.trace.path, k == current)
         for k, run in enumerate(workspace.runs)
     ]
-    runs += [HeldItem("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
-    return runs + [HeldItem("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables)]
+    runs += [ProjectItem("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
+    return runs + [ProjectItem("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables)]
 
 
 COLUMNS = (
@@ -56,7 +56,7 @@ COLUMNS = (
 
 
 class ProjectPanel(Panel):
-    """Every signal names the kind and place of a row; what is done with it is the window's."""
+    """The table of what the project holds. Signals carry kind and index of a row; the window acts on them."""
 
     openAsked = Signal(str, int)
     removeAsked = Signal(str, int)
@@ -66,28 +66,28 @@ class ProjectPanel(Panel):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._held: tuple[HeldItem, ...] = ()
+        self._items: tuple[ProjectItem, ...] = ()
         self._cells: list[tuple[str, str, str, str]] = []
         self.table = FrameView("Contents of the project")
         self.model = self.table.frames
         self.table.show_frame(None, COLUMNS)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.table.activatedKey.connect(lambda _: self.openAsked.emit(*self._chosen()))
+        self.table.activatedKey.connect(lambda _: self.openAsked.emit(*self._selected()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
         self.table.setMinimumHeight(4 * self.fontMetrics().height())  # it stands low, and scrolls
-        chosen = self._chosen
+        selected = self._selected
         self.buttons: dict[str, QToolButton] = {}
         for key, text, tip, act in (
             ("open", "&Open", "Show this trace, or open a window for it",
-             lambda: self.openAsked.emit(*chosen())),
+             lambda: self.openAsked.emit(*selected())),
             ("trace", "Add t&race…", "Another run for the same project",
              self.traceAsked.emit),
             ("file", "Add &file…", "An experiment, or a table of run times",
              self.fileAsked.emit),
             ("place", "Fi&nd…", "Say where it is, if it is not where it was",
-             lambda: self.placeAsked.emit(*chosen())),
+             lambda: self.placeAsked.emit(*selected())),
             ("remove", "&Take out", "Take it out of the project; the file stays",
-             lambda: self.removeAsked.emit(*chosen())),
+             lambda: self.removeAsked.emit(*selected())),
         ):  # fmt: skip
             self.buttons[key] = set_up(
                 QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act()
@@ -98,36 +98,36 @@ class ProjectPanel(Panel):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         """The project is the window's: see `show_contents`."""
 
-    def show_contents(self, rows: Sequence[HeldItem]) -> None:
-        before, self._held = self._held, tuple(rows)
+    def show_contents(self, rows: Sequence[ProjectItem]) -> None:
+        old_items, self._items = self._items, tuple(rows)
         cells = [
-            (one.name, _KINDS[one.kind], one.state, "" if one.path is None else str(one.path.parent))
-            for one in rows
+            (item.name, _KINDS[item.kind], item.state, "" if item.path is None else str(item.path.parent))
+            for item in rows
         ]
-        if cells == self._cells:  # it is told of every change of a fit
-            if before != self._held:
+        if cells == self._cells:  # as after every new fit
+            if old_items != self._items:
                 self._refresh()
             return
-        if len(rows) != len(before):
+        if len(rows) != len(old_items):
             self.table.select_key("")  # places mean other rows now
         self._cells = cells
         self.table.show_rows(COLUMNS, [TableRow(one, k) for k, one in enumerate(cells)])
         self._refresh()
 
-    def _row(self) -> HeldItem | None:
+    def _row(self) -> ProjectItem | None:
         keys = self.table.keys
-        return self._held[keys[0]] if keys else None
+        return self._items[keys[0]] if keys else None
 
-    def _chosen(self) -> tuple[str, int]:
-        chosen = self._row()
-        assert chosen is not None  # the buttons are off without one
-        return chosen.kind, chosen.index
+    def _selected(self) -> tuple[str, int]:
+        item = self._row()
+        assert item is not None  # the buttons are off without one
+        return item.kind, item.index
 
     def _refresh(self) -> None:
-        one, runs = self._row(), sum(held.kind == "runs" for held in self._held)
-        self.buttons["open"].setEnabled(one is not None and not one.shown)
-        self.buttons["place"].setEnabled(one is not None and one.path is not None and not one.shown)
-        self.buttons["remove"].setEnabled(one is not None and (one.kind != "runs" or runs > 1))
+        item, runs = self._row(), sum(k.kind == "runs" for k in self._items)
+        self.buttons["open"].setEnabled(item is not None and not item.shown)
+        self.buttons["place"].setEnabled(item is not None and item.path is not None and not item.shown)
+        self.buttons["remove"].setEnabled(item is not None and (item.kind != "runs" or runs > 1))
 
 
 PANEL = PanelSpec("project", "Project", "bottom", ProjectPanel, "projects.md#what-a-project-keeps")

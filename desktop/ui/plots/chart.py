@@ -178,7 +178,7 @@ class Chart(PlotView):
         self._content = Content(chart.Axis(""), chart.Axis(""))
         self._choices: dict[Way, AxisChoice] = {}
         self._grid = True
-        self._laid: Layout | None = None
+        self._layout: Layout | None = None
         self._built: object = None
         self._still: QImage | None = None  # all but what moves over it
         self._hover: tuple[int, int] | None = None
@@ -200,8 +200,8 @@ class Chart(PlotView):
         for, as that takes some milliseconds."""
         plot = lane_plot(DrawnAxis("left", lambda *_: None))
         self.scene().addItem(plot)
-        if self._laid is not None:
-            self._place_plot(plot, self._laid)
+        if self._layout is not None:
+            self._place_plot(plot, self._layout)
         return plot
 
     def _place_plot(self, plot: pg.PlotItem, layout: Layout) -> None:
@@ -216,10 +216,10 @@ class Chart(PlotView):
         if description or content.empty != before.empty:
             self.setAccessibleDescription(description or content.empty)
         if self._built is not None and self._still is not None and content.coloured_anew(before):
-            self._laid = replace(self.laid, content=self.content)
+            self._layout = replace(self.current_layout, content=self.content)
             with QPainter(self._still) as painter:
-                self._drawer(painter, self._laid).paint_map()
-            self.dirty(QRectF(self._laid.left, self._laid.top, self._laid.width, self._laid.height))
+                self._drawer(painter, self._layout).paint_map()
+            self.dirty(QRectF(self._layout.left, self._layout.top, self._layout.width, self._layout.height))
             return
         self._hover = None
         self._rebuild()
@@ -255,7 +255,7 @@ class Chart(PlotView):
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
         """The axes whose range can be asked for."""
-        content, layout = self.content, self.laid
+        content, layout = self.content, self.current_layout
         if not content.shown or not content.axes or content.cells is not None:
             return []
         options = []
@@ -296,11 +296,11 @@ class Chart(PlotView):
     # ---- what is drawn once
 
     @property
-    def laid(self) -> Layout:
+    def current_layout(self) -> Layout:
         """Where everything stands now."""
         self.prepare(self._dpr)
-        assert self._laid is not None
-        return self._laid
+        assert self._layout is not None
+        return self._layout
 
     def prepare(self, dpr: float) -> None:
         size, font = self.viewport().size(), self.font()
@@ -309,7 +309,7 @@ class Chart(PlotView):
             return
         self._built, self._dpr, self._still = wanted, dpr, None
         metrics = QFontMetricsF(font)
-        laid = self._laid = chart.lay_out(
+        laid = self._layout = chart.lay_out(
             self.content, size.width(), size.height(), metrics.height(),
             lambda text: metrics.horizontalAdvance(printable(text)), asked_unit(), whole=True,
         )  # fmt: skip
@@ -364,12 +364,12 @@ class Chart(PlotView):
         if self._built is None or old is None or chosen is None or bool(old.label) != bool(chosen.label):
             self._rebuild()
             return
-        assert self._laid is not None
-        laid = self._laid = replace(self._laid, content=self.content)
+        assert self._layout is not None
+        laid = self._layout = replace(self._layout, content=self.content)
         if chosen.label:
             line, measure = laid.line, QFontMetricsF(self.font()).horizontalAdvance
             text = chart.elided(chosen.label, self.width() - 4.5 * line, measure)
-            laid = self._laid = replace(laid, legend=(replace(laid.legend[0], text=text), *laid.legend[1:]))
+            laid = self._layout = replace(laid, legend=(replace(laid.legend[0], text=text), *laid.legend[1:]))
         self.dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
 
     def _reached(self, layout: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
@@ -388,7 +388,7 @@ class Chart(PlotView):
 
     def mark_at(self, place: QPointF) -> tuple[int, int] | None:
         """The mark under the pointer: series and index."""
-        layout = self.laid
+        layout = self.current_layout
         best, nearest = 12.0, None
         for i, series in enumerate(layout.content.series):
             if series.kind == "bars":
@@ -408,7 +408,7 @@ class Chart(PlotView):
 
     def cell_at(self, place: QPointF) -> tuple[int, int] | None:
         """The cell under the pointer: row and column."""
-        layout, cells = self.laid, self._content.cells
+        layout, cells = self.current_layout, self._content.cells
         if cells is None or not QRectF(layout.left, layout.top, layout.width, layout.height).contains(place):
             return None
         rows, columns = cells.values.shape
@@ -418,7 +418,7 @@ class Chart(PlotView):
 
     def place_of(self, at: tuple[int, int]) -> QPointF:
         """Where a mark (series and index) or a cell (row and column) is."""
-        layout = self.laid
+        layout = self.current_layout
         if layout.content.cells is not None:
             x, y, w, h = layout.cell(*at)
             return QPointF(x + w / 2, y + h / 2)
@@ -534,7 +534,7 @@ class Chart(PlotView):
 
     def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
         """What is chosen along an axis, and what the pointer is at."""
-        layout, theme = self._laid, self._theme
+        layout, theme = self._layout, self._theme
         if layout is None or not layout.content.shown:
             return
         if layout.content.chosen is not None:

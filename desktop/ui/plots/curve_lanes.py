@@ -82,10 +82,10 @@ def draw_predicted(raster: Raster, lane: LaneBox, series: SeriesData, thickness:
 
 
 def draw_residual(
-    raster: Raster, lane: LaneBox, left: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
+    raster: Raster, lane: LaneBox, data: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
 ) -> None:
     """Curve minus fit with its extremes and the r.m.s. of every phase; the lane lies at the origin."""
-    (series,), spread, top = left.series, left.spread, left.axis.high
+    (series,), spread, top = data.series, data.spread, data.axis.high
     c, x = series.columns, series.x
     assert spread is not None
     levels = np.array([c.maximum, c.minimum, c.mean])
@@ -103,21 +103,21 @@ def draw_residual(
         for level in (spread.level[phases], -spread.level[phases]):
             raster.marks(raster.scale(level, -top, top), thickness, QColor(theme.fit))
     with QPainter(raster.image) as painter:
-        known = np.flatnonzero(np.isfinite(c.mean))  # the analysis may be limited
-        first, last = (known[0], known[-1] + 1) if known.size else (c.mean.size, c.mean.size)
+        finite = np.flatnonzero(np.isfinite(c.mean))  # the analysis may be limited
+        first, last = (finite[0], finite[-1] + 1) if finite.size else (c.mean.size, c.mean.size)
         for a, b in ((m.x(x[0]), m.x(x[first])), (m.x(x[last]), m.x(x[-1]))):
             if a < b:
                 painter.fillRect(QRectF(a, 0, b - a, lane.rect.height()), QColor(theme.background))
         if grid:
-            ticks = left.axis.upright(lane.rect.height(), em)
+            ticks = data.axis.upright(lane.rect.height(), em)
             scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
         painter.setPen(QPen(QColor(theme.break_line), 0))
         painter.drawLine(QLineF(0, lane.y(0), lane.rect.right(), lane.y(0)))
 
 
-def residual_heading(painter: QPainter, head: QRectF, left: Residual, theme: Theme) -> None:
+def residual_heading(painter: QPainter, head: QRectF, residual: Residual, theme: Theme) -> None:
     """What the lane below shows, and in numbers what is left over in a phase or in all."""
-    end = Legend().paint(painter, head, entries(left.entries, theme), theme)
+    end = Legend().paint(painter, head, entries(residual.entries, theme), theme)
     painter.setPen(QColor(theme.muted))
-    if end + painter.fontMetrics().horizontalAdvance(left.note) < head.right():
-        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, left.note)
+    if end + painter.fontMetrics().horizontalAdvance(residual.note) < head.right():
+        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, residual.note)

@@ -190,7 +190,7 @@ class CurveView(TimePlot):
         if first or (not same_axis and self._nav.reach(until)):
             self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._describe()
-        if not self.isVisible() or not self._laid or first or not same_axis:
+        if not self.isVisible() or not self._layout_key or first or not same_axis:
             self._redraw()
             self.dirty()
             return
@@ -272,7 +272,7 @@ class CurveView(TimePlot):
         """Show more curves over the same time below, each with an axis of its own."""
         if tuple(curves) != self._tracks:
             self._tracks = tuple(curves)
-            self._laid = ()
+            self._layout_key = ()
             self._redraw()
             self.dirty()
 
@@ -415,7 +415,7 @@ class CurveView(TimePlot):
     def set_residual_first(self, first: bool) -> None:
         """Show the residual instead of the overview where there is no room for both."""
         self._residual_first = first
-        self._laid = ()
+        self._layout_key = ()
         self._redraw()
         self.dirty()
 
@@ -538,7 +538,7 @@ class CurveView(TimePlot):
         self._rail_item.setVisible(open_ and self._over.fit is not None)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
-        if self._curve is None or not self._laid:
+        if self._curve is None or not self._layout_key:
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.

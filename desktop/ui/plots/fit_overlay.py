@@ -30,8 +30,8 @@ def draw_pieces(
     step = 6 * (m.b - m.a) / m.width if lane.log else None  # at whole pixels, so without seams
     parts = pieces(fit, m.a, m.b, step)
     # Pieces of a few pixels follow every step: as wide as others they would hide it.
-    shown = np.minimum(fit.breaks[parts.phase + 1], m.b) - np.maximum(fit.breaks[parts.phase], m.a)
-    narrow = shown * m.width < 4 * (m.b - m.a)
+    visible_s = np.minimum(fit.breaks[parts.phase + 1], m.b) - np.maximum(fit.breaks[parts.phase], m.a)
+    narrow = visible_s * m.width < 4 * (m.b - m.a)
     width = np.where(parts.phase == selected, 4.0, np.where(narrow, 1.0, 2.0))
     bound = lane.rect.height() * 50  # far outside, yet small enough for arithmetic in pixels
     y = np.clip(lane.y(np.stack([parts.start, parts.middle, parts.end])), -bound, bound)
@@ -43,7 +43,7 @@ def draw_pieces(
 def draw_breakpoints(
     image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme, *, ranges: bool = False
 ) -> None:
-    """Interior breaks as vertical lines through `lanes`, the fainter the closer they stand.
+    """Inner breakpoints as vertical lines through `lanes`, the fainter the closer they stand.
 
     With `ranges` they stand in the tinted bands in which each may lie. All of it is whole pixel columns of
     `image`, each tinted once however many meet there: hundreds of narrow translucent rectangles take a
@@ -66,14 +66,14 @@ def _breakpoint_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges
 
 def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRectF, theme: Theme) -> None:
     """Intervals of breakpoints over repeats: a bar with ends each, at the foot of the lane."""
-    seen = [one for one in firm if one is not None and one.high_s >= m.a and one.low_s <= m.b]
-    if not seen:
+    intervals = [f for f in firm if f is not None and f.high_s >= m.a and f.low_s <= m.b]
+    if not intervals:
         return
     with QPainter(image) as painter:
         painter.setPen(QPen(QColor(theme.break_line), 1.6))
         y, end = lane.bottom() - 9, 3.5
-        for one in seen:
-            left, right = (m.x(min(max(t, m.a), m.b)) for t in (one.low_s, one.high_s))
+        for interval in intervals:
+            left, right = (m.x(min(max(t, m.a), m.b)) for t in (interval.low_s, interval.high_s))
             painter.drawLines(
                 [QLineF(left, y, right, y), *(QLineF(x, y - end, x, y + end) for x in (left, right))]
             )
@@ -81,7 +81,7 @@ def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRec
 
 def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRectF], colour: QColor) -> None:
     """Times (s, increasing) as vertical lines through `lanes`, the fainter the closer they stand: boundaries
-    of iterations, breaks of a predicted run."""
+    of iterations, breakpoints of a predicted run."""
     times = np.asarray(times, float)
     if not times.size:
         return

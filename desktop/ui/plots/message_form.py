@@ -33,8 +33,8 @@ def number(text: str, unit: str) -> float | None:
 
 
 class MessageForm(QWidget):
-    """Bytes, duration, communicator, rank and tag; an empty field leaves no message out. What cannot be read
-    is said and changes nothing."""
+    """Bytes, duration, communicator, rank and tag; an empty field leaves no message out. Input that cannot be
+    read is reported and changes nothing."""
 
     changed = Signal(object)  # a MessageFilter
 
@@ -42,8 +42,8 @@ class MessageForm(QWidget):
         super().__init__()
         self._filter = MessageFilter()
         self._communicators: dict[int, str] = {}
-        self.shown = QCheckBox("&Show messages")
-        self.shown.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
+        self.show_box = QCheckBox("&Show messages")
+        self.show_box.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
         self.fields: dict[str, QLineEdit] = {}
         rows: list[tuple[str, QLineEdit]] = []
         for name, title, hint, tip in (
@@ -61,7 +61,7 @@ class MessageForm(QWidget):
             rows.append((title, field))
         self.problem = set_up(QLabel(), objectName="messages_problem")
         self.reset = button("Show &all messages", lambda: self.show_filter(MessageFilter(), tell=True))
-        fill_layout(QVBoxLayout(self), self.shown, form(*rows), self.problem, self.reset)
+        fill_layout(QVBoxLayout(self), self.show_box, form(*rows), self.problem, self.reset)
         self.show_filter(self._filter)
 
     def set_communicators(self, names: dict[int, str]) -> None:
@@ -74,27 +74,27 @@ class MessageForm(QWidget):
             field.setCompleter(completer)
             self.show_filter(self._filter)
 
-    def show_filter(self, wanted: MessageFilter, tell: bool = False) -> None:
-        """Fill the fields; `tell` those who listen."""
-        self._filter = wanted
+    def show_filter(self, criteria: MessageFilter, tell: bool = False) -> None:
+        """Fill the fields; `tell`: emit `changed`."""
+        self._filter = criteria
         texts = {
-            "least_bytes": quantity(wanted.least_bytes, "B") if wanted.least_bytes else "",
-            "least_s": quantity(wanted.least_s, "s") if wanted.least_s else "",
+            "least_bytes": quantity(criteria.least_bytes, "B") if criteria.least_bytes else "",
+            "least_s": quantity(criteria.least_s, "s") if criteria.least_s else "",
         }
-        if wanted.communicator in self._communicators:
-            texts["communicator"] = self._communicators[wanted.communicator]
+        if criteria.communicator in self._communicators:
+            texts["communicator"] = self._communicators[criteria.communicator]
         for name, field in self.fields.items():
-            value = getattr(wanted, name)
+            value = getattr(criteria, name)
             with QSignalBlocker(field):
                 field.setText(texts.get(name, "" if value is None else str(value)))
-        if wanted.least_bytes and number(texts["least_bytes"], "B") != wanted.least_bytes:
+        if criteria.least_bytes and number(texts["least_bytes"], "B") != criteria.least_bytes:
             with QSignalBlocker(self.fields["least_bytes"]):  # rounded for reading, it would be another one
-                self.fields["least_bytes"].setText(str(wanted.least_bytes))
-        with QSignalBlocker(self.shown):
-            self.shown.setChecked(wanted.shown)
+                self.fields["least_bytes"].setText(str(criteria.least_bytes))
+        with QSignalBlocker(self.show_box):
+            self.show_box.setChecked(criteria.shown)
         self._mark("")
         if tell:
-            self.changed.emit(wanted)
+            self.changed.emit(criteria)
 
     def _typed(self) -> None:
         values: dict[str, float | int | None] = {}
@@ -124,7 +124,7 @@ class MessageForm(QWidget):
         self.problem.setText(problem)
         self.problem.setVisible(bool(problem))
 
-    def _say(self, wanted: MessageFilter) -> None:
-        if wanted != self._filter:
-            self._filter = wanted
-            self.changed.emit(wanted)
+    def _say(self, criteria: MessageFilter) -> None:
+        if criteria != self._filter:
+            self._filter = criteria
+            self.changed.emit(criteria)

@@ -1,4 +1,4 @@
-"""Which part of the run is seen, and which parts were seen before."""
+"""The visible part of the run, and the history of parts seen before."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Navigation:
         self._changed = -math.inf
 
     def reach(self, end: float) -> bool:
-        """There is something to be seen up to `end` from now on; whether another part is seen now."""
-        whole, seen = (self.a, self.b) == (self.start, self.end), (self.a, self.b)
+        """Extend the run to `end`; whether the visible part changed."""
+        all_visible, previous = (self.a, self.b) == (self.start, self.end), (self.a, self.b)
         self.end = end
-        self.show(*((self.start, end) if whole else seen), remember=False)
-        return (self.a, self.b) != seen
+        self.show(*((self.start, end) if all_visible else previous), remember=False)
+        return (self.a, self.b) != previous
 
     @property
     def narrowest(self) -> float:
-        """The shortest range worth showing, seconds: 2000 neighbouring doubles, a column each and more."""
+        """The shortest range that can be shown, seconds: 2000 neighbouring doubles, or the run if shorter."""
         return min(2000 * math.ulp(max(abs(self.start), abs(self.end))), self.end - self.start)
 
     def show(self, a: float, b: float, *, remember: bool = True) -> bool:
@@ -43,7 +43,7 @@ class Navigation:
         span = min(max(b - a, self.narrowest), self.end - self.start)
         a = min(max(a + (b - a - span) / 2, self.start), self.end - span)
         b = min(a + span, self.end)
-        # Sums leave a remainder: what reaches an end but for less than can be told apart reaches it.
+        # Rounding errors of the sums: what is as close to an end as this reaches it.
         if abs(a - self.start) < self.narrowest:
             a = self.start
         if abs(self.end - b) < self.narrowest:
@@ -61,13 +61,15 @@ class Navigation:
         return True
 
     def settle(self) -> None:
-        """The next change is a step of its own."""
+        """The next change is a step of its own in the history."""
         self._changed = -math.inf
 
     def back(self) -> bool:
+        """Show the part before in the history; whether there was one."""
         return self._travel(self._past, self._future)
 
     def forward(self) -> bool:
+        """Undo `back`; whether there was something to undo."""
         return self._travel(self._future, self._past)
 
     def _travel(self, source: list[tuple[float, float]], target: list[tuple[float, float]]) -> bool:

@@ -75,31 +75,31 @@ class NoteItems:
         """Flags in the upper part of a lane, one beside or below the other; where there are rows, those on a
         location in its row."""
         high = metrics.height() + 4
-        taken: dict[int | None, list[float]] = {}
+        row_ends: dict[int | None, list[float]] = {}
         flags = []
         for index, note in sorted(enumerate(self._notes), key=lambda one: one[1].start_s):
             end = note.start_s if note.end_s is None else note.end_s
             if note.hidden or end < m.a or note.start_s > m.b:
                 continue
-            own = None if row_of is None or note.location is None else row_of(note.location)
-            if row_of is not None and note.location is not None and own is None:
+            band = None if row_of is None or note.location is None else row_of(note.location)
+            if row_of is not None and note.location is not None and band is None:
                 continue  # the row is not in view
             words = note.text_at(self._locations)
-            ends = taken.setdefault(None if own is None else note.location, [lane.left() - 1.0] * ROWS)
+            ends = row_ends.setdefault(None if band is None else note.location, [lane.left() - 1.0] * ROWS)
             left = max(float(m.x(max(note.start_s, m.a))), lane.left())
             row = next((k for k in range(ROWS) if ends[k] < left), None)
             room = lane.right() - left
             # Where all rows are taken the flag is there without its text.
-            shown = words if own is None else note.text  # its row tells where it is
-            text = "" if row is None else " ".join(shown.split())[: 4 * CHARACTERS]
+            label = words if band is None else note.text  # its row tells where it is
+            text = "" if row is None else " ".join(label.split())[: 4 * CHARACTERS]
             wide = min(room - 14, CHARACTERS * metrics.averageCharWidth())
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(max(wide, 0)))
             width = metrics.horizontalAdvance(text) + 14 if text else 7
-            top = lane.top() + 3 if own is None else min(max(own.top(), lane.top()), lane.bottom() - high)
+            top = lane.top() + 3 if band is None else min(max(band.top(), lane.top()), lane.bottom() - high)
             box = QRectF(left, top + (row or 0) * (high + 2), width, high)
             if row is not None:
                 ends[row] = box.right() + 4
-            flags.append(Flag(index, note, box, text, words, own))
+            flags.append(Flag(index, note, box, text, words, band))
         return flags
 
     def paint(

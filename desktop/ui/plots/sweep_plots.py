@@ -59,7 +59,7 @@ class SweepPlot(Chart):
 
     def n_at(self, p: QPointF) -> int:
         """The n at a place, 0 if there is none."""
-        layout = self.laid
+        layout = self.current_layout
         upright, within_x = layout.content.horizontal_bars, layout.left <= p.x() <= layout.right
         if not self._count or not within_x or (upright and not layout.top <= p.y() <= layout.bottom):
             return 0

@@ -96,7 +96,7 @@ class TimePlot(PlotView):
         self.scene().addItem(self._above)
         self._marked: list[QRectF] | None = []  # where the marks were painted last; None: anywhere
         self._stale = self._base_stale = True  # all pictures; those that depend on the range alone
-        self._laid: tuple[object, ...] = ()  # what the geometry was made for
+        self._layout_key: tuple[object, ...] = ()  # what the geometry was made for
         self._coarse = 1  # device pixels to a drawn one, each way
         self._exact = False  # while a picture is made
         self._rest = QTimer(self, singleShot=True, interval=REST)
@@ -359,7 +359,7 @@ class TimePlot(PlotView):
     def set_percent(self, shown: bool) -> None:
         """Leave room for a scale on the right."""
         self._percent = shown
-        self._laid = ()
+        self._layout_key = ()
         self._redraw()
         self.dirty()
 
@@ -430,11 +430,11 @@ class TimePlot(PlotView):
         painter.drawRect(r.adjusted(-half, -half, half, half))
 
     def prepare(self, dpr: float) -> None:
-        laid = (self.size(), dpr, self.devicePixelRatioF())
-        if laid != self._laid:
+        key = (self.size(), dpr, self.devicePixelRatioF())
+        if key != self._layout_key:
             self._layout(dpr)
             self._arrange()
-            self._laid = laid
+            self._layout_key = key
             self._stale = self._base_stale = True
         if self._stale:
             self._draw_anew(dpr)
@@ -723,7 +723,7 @@ class TimePlot(PlotView):
     @guarded
     def changeEvent(self, event: QEvent) -> None:
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._laid = ()
+            self._layout_key = ()
             self._redraw()
             self.dirty()
         super().changeEvent(event)

@@ -749,7 +749,7 @@ class TimelineView(TimePlot):
 
     def _mark_rects(self) -> list[QRectF] | None:
         plot, drag = self._plot, self._drag
-        if self._timeline is None or not self._laid:
+        if self._timeline is None or not self._layout_key:
             return []
         if self._found is not None or (drag is not None and drag.kind == "row"):
             return None
