@@ -18,7 +18,7 @@ from desktop.ui.settings import APPLICATION, ORGANISATION
 
 
 class Application(QApplication):
-    """Says which file the desktop asks the running program to open, as macOS does; others start it anew."""
+    """Emits the file that macOS asks the running program to open; other systems start it anew."""
 
     fileAsked = Signal(str)
 
@@ -71,7 +71,7 @@ class Garbage(QObject):
         self._timer.start(self.INTERVAL_MS)
 
     def collect(self) -> None:
-        """What Python would have collected by now."""
+        """Collect what Python's own collector would have by now."""
         if len(sys.modules) > self._modules:
             self._modules = len(sys.modules)
             gc.freeze()

@@ -1,7 +1,7 @@
-"""What every page can be told to do, and what a row of a page's own table is.
+"""The commands that every page has, and the class of a row in the table of a page's commands.
 
-A page has one table: its own rows (`desktop.ui.actions` and its likes) and those of `COMMON`. Menus,
-toolbar, keys, the key list, the command palette and the preferences' page of keys all follow from it.
+A page has one table: its own rows (such as `desktop.ui.actions`) and those of `COMMON`. Menus, toolbar,
+keys, the key list, the command palette and the preferences' page of keys are all made from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", contravariant=True)
 
 @dataclass(frozen=True)
 class When(Generic[S]):
-    """A condition that says itself what is missing: `needs` goes on after "This needs"."""
+    """A condition that can say what is missing: `needs` continues "This needs"."""
 
     test: Callable[[S], bool]
     needs: str
@@ -36,9 +36,9 @@ def always(_: object) -> bool:
 
 @dataclass(frozen=True)
 class Command(Generic[W, S]):
-    """One row: `text` and `tip`; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is
-    it checked; `rule`: a line above it; `keys`: unless the user has chosen others; `common`: one of the rows
-    that every page has, whose `enabled` is asked about the page."""
+    """One row: `text` and `tip`; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: whether it is checked;
+    `rule`: a line above it; `keys`: unless the user has chosen others; `common`: a row that every page has,
+    whose `enabled` gets the page, that of others its snapshot."""
 
     id: str
     text: str
@@ -54,12 +54,12 @@ class Command(Generic[W, S]):
 
     @property
     def title(self) -> str:
-        """Its text without the sign that a dialog follows."""
+        """Its text without the dots that announce a dialog."""
         return self.text.rstrip("…")
 
     @property
     def obstacle(self) -> str:
-        """Why it cannot be had where it is disabled, as a sentence."""
+        """Why it is disabled, as a sentence."""
         needs = getattr(self.enabled, "needs", "")
         if not needs:
             return "There is nothing to do this with now."
@@ -153,7 +153,7 @@ COMMON: tuple[PageCommand, ...] = (
 
 def with_common(own: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
     """A page's whole table; a row of its own replaces a common one."""
-    known = {command.id for command in own}
+    own_ids = {command.id for command in own}
     first = [command for command in own if command.menu == "File"]
     rest = [command for command in own if command.menu != "File"]
-    return (*first, *STEPS, *rest, *(command for command in COMMON if command.id not in known))
+    return (*first, *STEPS, *rest, *(command for command in COMMON if command.id not in own_ids))

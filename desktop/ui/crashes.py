@@ -1,8 +1,8 @@
-"""What must not happen: errors of the program itself, and crashes. The user's work is kept, a report offered.
+"""Errors of the program itself, and crashes: the user's work is kept, a report offered.
 
-An uncaught exception, wherever it is raised, is logged as critical; whatever is logged so is told once, in a
-dialog. A crash of the interpreter writes where it was into a file of this session; a file whose session has
-ended is what the next start tells of. Nothing is sent anywhere.
+An uncaught exception, wherever it is raised, is logged as critical; each such record opens a dialog, once. A
+crash of the interpreter writes its stack into a file of this session; the next start reports files whose
+session has ended. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Rotating(RotatingFileHandler):
 
 
 def qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
-    """Qt's own messages; the offscreen platform's remark on every window tells nothing."""
+    """Log Qt's own messages, but for the offscreen platform's useless one on every window."""
     if "propagateSizeHints" not in text:
         _log.log(_QT_LEVELS.get(kind, logging.WARNING), "Qt: %s", text)
 
@@ -104,10 +104,10 @@ class _Last(logging.Handler):
         self.lines = [*self.lines, *self.format(record).splitlines()][-LINES:]
 
 
-def report(what: str, lines: list[str]) -> str:
-    """What a report holds: versions, what happened, the last lines of the log; the home folder as ``~``."""
-    text = "\n\n".join((versions_text(), what.strip(), "Last lines of the log:\n" + "\n".join(lines)))
-    home = os.path.expanduser("~")  # "~" where nobody knows, "/" of some services
+def report(event: str, lines: list[str]) -> str:
+    """The text of a report: versions, the event, the last lines of the log; the home folder as ``~``."""
+    text = "\n\n".join((versions_text(), event.strip(), "Last lines of the log:\n" + "\n".join(lines)))
+    home = os.path.expanduser("~")  # "~" where it is unknown, "/" of some services
     return text.replace(home, "~") if len(home) > 1 else text
 
 
@@ -116,24 +116,24 @@ def report(what: str, lines: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Crash:
-    """A session that has ended without saying so, `begun` and `ended` in seconds since 1970; `log`: where it
-    logged, `where`: what it wrote when it crashed."""
+    """A session that has crashed; `started` and `ended` in seconds since 1970, `log`: its log file, `stack`:
+    what it wrote when it crashed."""
 
     file: Path
-    begun: float
+    started: float
     ended: float
     log: str
-    where: str
+    stack: str
 
     def report(self) -> str:
-        begun = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
+        started = datetime.fromtimestamp(self.started).strftime("%Y-%m-%d %H:%M")
         ended = datetime.fromtimestamp(self.ended).strftime("%Y-%m-%d %H:%M:%S,%f")
         lines: list[str] = []
         with suppress(OSError, ValueError):
             lines = Path(self.log).read_text(encoding="utf-8", errors="replace").splitlines()
         # The session that asks, or another one, may have gone on in the same file.
-        own = takewhile(lambda line: not (line.endswith(_BEGIN) and line > ended), lines)
-        return report(f"A session begun at {begun} has crashed.\n{self.where}", [*own][-LINES:])
+        session = takewhile(lambda line: not (line.endswith(_BEGIN) and line > ended), lines)
+        return report(f"A session begun at {started} has crashed.\n{self.stack}", [*session][-LINES:])
 
     def forget(self) -> None:
         for file in (self.file, _lock_of(self.file)):
@@ -168,7 +168,7 @@ def _lock_of(file: Path) -> Path:
 
 
 def crashes(folder: Path | None = None) -> list[Crash]:
-    """Sessions that have crashed and were not told of yet. Those that were killed left nothing to tell."""
+    """Sessions that have crashed and were not reported yet. Those that were killed left nothing to report."""
     crashed = []
     for file in sorted((folder or log_folder()).glob("session-*.crash")):
         lock = set_up(QLockFile(str(_lock_of(file))), staleLockTime=0)
@@ -176,12 +176,12 @@ def crashes(folder: Path | None = None) -> list[Crash]:
             continue  # it is running
         lock.unlock()
         try:
-            head, _, where = file.read_text(encoding="utf-8", errors="replace").partition("\n")
-            known, ended = json.loads(head), file.stat().st_mtime
-            crash = Crash(file, float(known["begun"]), ended, str(known["log"]), where.strip())
+            head, _, stack = file.read_text(encoding="utf-8", errors="replace").partition("\n")
+            header, ended = json.loads(head), file.stat().st_mtime
+            crash = Crash(file, float(header["begun"]), ended, str(header["log"]), stack.strip())
         except (OSError, ValueError, LookupError, TypeError):
             crash = Crash(file, 0.0, 0.0, "", "")
-        if crash.where:
+        if crash.stack:
             crashed.append(crash)
         else:
             crash.forget()
@@ -192,7 +192,7 @@ def crashes(folder: Path | None = None) -> list[Crash]:
 
 
 class Watch(QObject):
-    """Takes uncaught exceptions of all threads into the log, and tells of what is logged as critical.
+    """Logs uncaught exceptions of all threads, and shows a dialog on what is logged as critical.
 
     `keep` saves a copy of the user's work and ends the program; it says whether that was done.
     """
@@ -214,7 +214,7 @@ class Watch(QObject):
         sys.unraisablehook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
 
     def close(self) -> None:
-        """Leave everything as it was."""
+        """Restore the hooks and handlers."""
         sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
         sys.unraisablehook = sys.__unraisablehook__
         for handler in (self._last, self._teller):
@@ -230,7 +230,7 @@ class Watch(QObject):
         for frame, line in deque(traceback.walk_tb(trace), 1):
             place += f" {frame.f_code.co_filename}:{line}"
         times = self._seen[place] = self._seen.get(place, 0) + 1
-        # What is painted fails again with every picture.
+        # An error in painting is raised again with every picture.
         if times <= REPEATS:
             level = logging.CRITICAL if times == 1 else logging.ERROR
             _log.log(level, "uncaught, %s", place, exc_info=(kind, value or kind(), trace))
@@ -255,7 +255,7 @@ class Watch(QObject):
 
     @property
     def _open(self) -> bool:
-        """Whether the dialog is there; it goes with the window that it stands above."""
+        """Whether the dialog is open; it is freed with its parent window."""
         return self.dialog is not None and isValid(self.dialog)
 
     def _save(self) -> None:
@@ -264,7 +264,7 @@ class Watch(QObject):
 
 
 class _Teller(logging.Handler):
-    """Says what is critical: a sentence, and the traceback."""
+    """Calls `tell` with a sentence and the traceback of every critical record."""
 
     def __init__(self, tell: Callable[[str, str], None]) -> None:
         super().__init__(logging.CRITICAL)
@@ -280,12 +280,12 @@ class _Teller(logging.Handler):
 
 
 class Trouble(Dialog):
-    """A sentence on what happened, the report folded below it, and what can be done."""
+    """A sentence on what happened, the folded report, and buttons for what can be done."""
 
-    def __init__(self, sentence: str, more: str, report_text: str) -> None:
+    def __init__(self, sentence: str, details: str, report_text: str) -> None:
         super().__init__(QApplication.activeWindow(), "trouble", "Phasewright")
         head = set_up(QLabel(f"<b>{sentence}</b>"), wordWrap=True)
-        body = set_up(QLabel(more), textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+        body = set_up(QLabel(details), textFormat=Qt.TextFormat.PlainText, wordWrap=True)
         self.report = set_up(
             QPlainTextEdit(report_text), readOnly=True, accessibleName="Report", visible=False,
             lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap,
@@ -303,9 +303,9 @@ class Trouble(Dialog):
         """A button, set up."""
         set_up(self._buttons.addButton(text, role), autoDefault=False, **settings)
 
-    def _unfold(self, shown: bool) -> None:
-        self.report.setVisible(shown)
-        self.resize(fitting(self, 34, 40) if shown else QSize(self.width(), self.sizeHint().height()))
+    def _unfold(self, visible: bool) -> None:
+        self.report.setVisible(visible)
+        self.resize(fitting(self, 34, 40) if visible else QSize(self.width(), self.sizeHint().height()))
 
 
 def tell_of(crash: Crash) -> Trouble:

@@ -32,7 +32,7 @@ _TITLE = "Experiment – Phasewright"
 
 
 class ExperimentPage(Page):
-    """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing."""
+    """Shows the snapshots of its bench, and passes on the user's actions. Opening anything runs nothing."""
 
     KIND = NAME = "experiment"
     COMMANDS = EXPERIMENT_COMMANDS
@@ -100,14 +100,14 @@ class ExperimentPage(Page):
     # ---- showing
 
     def _show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         experiment, imported = new.project.experiment, new.project.imported
-        there = experiment is not None or imported is not None
-        opened = there and (old.project.experiment is None and old.project.imported is None)
-        self._stack.setCurrentIndex(int(there))
+        filled = experiment is not None or imported is not None
+        filled_now = filled and (old.project.experiment is None and old.project.imported is None)
+        self._stack.setCurrentIndex(int(filled))
         for page in self.pages:
             page.show_snapshot(old, new)
-        if new.name != old.name or opened:
+        if new.name != old.name or filled_now:
             self._show_title(new)
         self.setWindowModified(not new.saved)
         if new.task is not old.task:
@@ -117,7 +117,7 @@ class ExperimentPage(Page):
             self.tell_problem(new.problem, self.bench.dismiss_problem)
         if new.note != old.note:
             self._note.setText(capital(new.note) if new.note else "")
-        if opened or (there and new.name != old.name):
+        if filled_now or (filled and new.name != old.name):
             table = imported.table if imported is not None else None
             compared = imported is not None and (table is None or table.array)
             self.show_step(0 if experiment is not None else 4 if compared else 3)
@@ -147,7 +147,7 @@ class ExperimentPage(Page):
 
     @property
     def busy(self) -> bool:
-        """Something asked for is not shown yet."""
+        """Whether a result is still awaited."""
         return self.bench.busy
 
     # ---- files
@@ -186,11 +186,11 @@ class ExperimentPage(Page):
         self.ask_path("Copy the example to", copy, way="folder")
 
     def choose_report(self) -> None:
-        """The answer, tables and charts of what is shown, for others."""
+        """Ask for a file, and write the answer, tables and charts into it."""
         self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
 
     def write_report(self, path: Path) -> None:
-        """Beside the window; by its ending it is HTML, a PDF document or slides."""
+        """Write it in the background; by its suffix it is HTML, a PDF document or slides."""
         from desktop.ui.experiment.report import compose
         from desktop.ui.reporting import write
 
@@ -199,8 +199,8 @@ class ExperimentPage(Page):
         if effects is None or answer is None:
             return
         report = compose(new.name, effects, answer, new.response, new.unit, new.factors, experiment)
-        own = self.settings.own(path.suffix.lower()[1:])
-        self.bench.write_beside(path, lambda job: write(report, path, own=own, progress=job))
+        style = self.settings.user_file(path.suffix.lower()[1:])
+        self.bench.write_beside(path, lambda job: write(report, path, own=style, progress=job))
 
     def choose_trace(self) -> None:
 
@@ -212,7 +212,7 @@ class ExperimentPage(Page):
         self.ask_path("Open a trace of the program", pin)
 
     def open_paths(self, paths: list[Path]) -> None:
-        """The first opens here, the others on pages or in windows; on step 5 they are compared with."""
+        """Open the first here, the others on pages or in windows; on step 5 add them to the comparison."""
         if self._stack.currentIndex() == 1 and self.steps.currentIndex() == 4:
             for path in paths:
                 self.bench.add_table(path)
@@ -281,7 +281,7 @@ class ExperimentPage(Page):
 
     @property
     def unsaved(self) -> str:
-        """A description that is not written."""
+        """A description that is not written to its file."""
         written = self.snapshot.saved or self.snapshot.project.experiment is None
         return "" if written else f"the description of {self.snapshot.name}"
 

@@ -1,4 +1,4 @@
-"""The handbook, without the network: the pages of resources/docs, their contents, links and a search.
+"""The window of the handbook: the pages of resources/docs, their contents, links and a search; no network.
 
 `index.md` is the table of contents: every page that it links to is listed, in its order. A new page is a file
 and a line there.
@@ -97,18 +97,18 @@ def sections() -> tuple[HandbookSection, ...]:
 
 
 def search(words: str) -> list[tuple[HandbookSection, str]]:
-    """Sections that hold all words, in any order, with a piece of text; first those whose heading does."""
-    wanted = words.lower().split()
+    """Sections with all words, in any order, each with an excerpt; first those with them in the heading."""
+    terms = words.lower().split()
     hits = []
     for section in sections():
         heading, text = section.heading.lower(), section.text.lower()
-        if wanted and all(word in heading or word in text for word in wanted):
-            at = min((i for word in wanted if (i := text.find(word)) >= 0), default=0)
-            begin = max(0, text.rfind(" ", 0, max(0, at - 40)) + 1)
-            piece = section.text[begin : at + 80]
-            excerpt = f"{'… ' if begin else ''}{piece}{' …' if at + 80 < len(text) else ''}"
-            hits.append((sum(word not in heading for word in wanted), section, excerpt))
-    return [(section, excerpt) for _, section, excerpt in sorted(hits, key=lambda one: one[0])]
+        if terms and all(word in heading or word in text for word in terms):
+            hit = min((i for word in terms if (i := text.find(word)) >= 0), default=0)
+            begin = max(0, text.rfind(" ", 0, max(0, hit - 40)) + 1)
+            piece = section.text[begin : hit + 80]
+            excerpt = f"{'… ' if begin else ''}{piece}{' …' if hit + 80 < len(text) else ''}"
+            hits.append((sum(word not in heading for word in terms), section, excerpt))
+    return [(section, excerpt) for _, section, excerpt in sorted(hits, key=lambda match: match[0])]
 
 
 class _Page(QTextBrowser):
@@ -129,7 +129,7 @@ class _Page(QTextBrowser):
 
 
 class Handbook(QMainWindow):
-    """Contents or what was found on the left, a page on the right."""
+    """Contents or search results on the left, a page on the right."""
 
     last: ClassVar[Handbook | None] = None
 
@@ -195,9 +195,9 @@ class Handbook(QMainWindow):
                 bar.addAction(text), shortcuts=[QKeySequence(key) for key in keys], statusTip=tip,
                 toolTip=f"{tip} ({', '.join(keys)})", triggered=lambda _=False, act=act: act(),
             )  # fmt: skip
-            if known := {"Back": page.backwardAvailable, "Forward": page.forwardAvailable}.get(text):
+            if available := {"Back": page.backwardAvailable, "Forward": page.forwardAvailable}.get(text):
                 action.setEnabled(False)
-                known.connect(action.setEnabled)
+                available.connect(action.setEnabled)
 
     def show_place(self, place: str) -> None:
         """Show ``"page.md#heading"`` in front of the other windows."""
@@ -218,7 +218,7 @@ class Handbook(QMainWindow):
         self.page.setFocus()
 
     def _follow(self, url: QUrl) -> None:
-        """A link: to another page, or out of the handbook, which is the user's to decide."""
+        """Open a link to another page; for one out of the handbook, offer its address."""
         target = self.page.source().resolved(url)
         file = Path(target.toLocalFile()).resolve() if target.isLocalFile() else None
         if file is not None and file.is_file() and file.is_relative_to(docs().resolve()):
@@ -275,17 +275,17 @@ class Handbook(QMainWindow):
             self._mark(self.words.text().split())
 
     def _mark(self, words: list[str]) -> None:
-        """Tint all places of the words that were searched for."""
+        """Tint all occurrences of the words searched for."""
         marks: list[QTextEdit.ExtraSelection] = []
         for word in words:
-            at = self.page.document().find(word)
-            while not at.isNull() and len(marks) < 1000:
+            hit = self.page.document().find(word)
+            while not hit.isNull() and len(marks) < 1000:
                 mark = QTextEdit.ExtraSelection()
-                mark.cursor = at
+                mark.cursor = hit
                 mark.format.setBackground(self.palette().highlight())
                 mark.format.setForeground(self.palette().highlightedText())
                 marks.append(mark)
-                at = self.page.document().find(word, at)
+                hit = self.page.document().find(word, hit)
         self.page.setExtraSelections(marks)
 
     @guarded

@@ -248,7 +248,7 @@ class ModelPage(Page):
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        snapshot, name, own = self.snapshot, self.name, self.settings.own(path.suffix.lower()[1:])
+        snapshot, name, own = self.snapshot, self.name, self.settings.user_file(path.suffix.lower()[1:])
         self.bench.write_beside(
             path, lambda job: write(compose(snapshot, name), path, own=own, progress=job), self.say
         )

@@ -1,4 +1,4 @@
-"""Opening with options: what kind a trace is said to be, where it is read; and which of several to open."""
+"""Dialogs that ask what to open: with options, on another machine, one of several traces."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MOST_PROCESSES = 1024
 
 
 class OpenDialog(Dialog):
-    """Asks for a trace and how to open it; `opened` gets both. What was chosen last comes first again."""
+    """Asks for a trace and how to open it; `open_trace` gets both. The last choice is offered again."""
 
     last: ClassVar[OpenOptions] = AS_FOUND
 
     def __init__(
-        self, opened: Callable[[Path, OpenOptions], None], folder: str, parent: QWidget | None = None
+        self, open_trace: Callable[[Path, OpenOptions], None], folder: str, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent, "open_with", "Open with options")
-        self._opened, self._folder = opened, folder
+        self._open_trace, self._folder = open_trace, folder
         self._make_fields()
         file, folders = partial(self._choose, "Open a trace", "open"), "Open a trace that is a folder"
         source = row(
@@ -73,9 +73,9 @@ class OpenDialog(Dialog):
 
     def _refresh(self) -> None:
         self.unit.setEnabled(self.kind.currentData() in (None, "curve", "otf1"))
-        there = self.source.text().strip()
+        text = self.source.text().strip()
         opens = self._buttons.button(QDialogButtonBox.StandardButton.Open)
-        opens.setEnabled(bool(there) and _is_place(there))
+        opens.setEnabled(bool(text) and _is_place(text))
 
     def _show(self, options: OpenOptions) -> None:
         self.kind.setCurrentIndex(max(0, self.kind.findData(options.format_id)))
@@ -99,25 +99,25 @@ class OpenDialog(Dialog):
         path, options = named(self.source.text().strip()).expanduser(), self.options()
         OpenDialog.last = options
         super().accept()
-        self._opened(path, options)
+        self._open_trace(path, options)
 
 
 class RemoteDialog(Dialog):
-    """Asks for a trace on another machine; `opened` gets it, and the scheduler that its import is to use."""
+    """Asks for a trace on another machine; `open_it` gets it, and the scheduler of its import."""
 
     def __init__(
-        self, opened: Callable[[Path, OpenOptions], None], settings: Settings, parent: QWidget | None = None
+        self, open_it: Callable[[Path, OpenOptions], None], settings: Settings, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent, "open_remote", "Open remote")
-        self._opened, self._settings = opened, settings
+        self._open_trace, self._settings = open_it, settings
         recent = [path for path in settings.recent if isinstance(path, RemotePath)]
-        host, there = (recent[0].destination, recent[0].there) if recent else ("", "")
+        host, recent_path = (recent[0].destination, recent[0].there) if recent else ("", "")
         self.host = choices(
             same(hosts()), objectName="host", editable=True, currentText=host,
             toolTip="As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]",
         )  # fmt: skip
         self.path = choices(
-            same(path.there for path in recent), objectName="path", editable=True, currentText=there,
+            same(path.there for path in recent), objectName="path", editable=True, currentText=recent_path,
             toolTip="Of the trace there; what begins with ~/ is in your home there",
         )  # fmt: skip
         self.scheduler = set_up(
@@ -151,11 +151,11 @@ class RemoteDialog(Dialog):
         path, scheduler = named(self._place()), self.scheduler.text().strip() or None
         self._settings.remote_command = how.command = self.command.text().strip()
         super().accept()
-        self._opened(path, OpenOptions(scheduler=scheduler))
+        self._open_trace(path, OpenOptions(scheduler=scheduler))
 
 
 def _is_place(text: str) -> bool:
-    """Whether there can be something: on another machine nobody has looked."""
+    """Whether a trace may be there: always on another machine, which is not asked."""
     try:
         path = place(text)
     except ValueError:
@@ -164,15 +164,15 @@ def _is_place(text: str) -> bool:
 
 
 class ChoiceDialog(Dialog):
-    """Asks which one of several traces in an archive is opened; `chosen` gets its name."""
+    """Asks which one of several traces in an archive is opened; `choose` gets its name."""
 
-    def __init__(self, names: Sequence[str], chosen: Callable[[str], None], parent: QWidget) -> None:
+    def __init__(self, names: Sequence[str], choose: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(parent, "choose", "Open one of several traces")
         question = f"There are {len(names)} traces in it. Which one is to be opened?"
         self.list = QListWidget()
         self.list.addItems(list(names))
         set_up(self.list, currentRow=0, accessibleName=question, itemActivated=lambda _: self.accept())
         lay_out(self, quiet(question), self.list, self.ending())
-        self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
+        self.accepted.connect(lambda: choose(self.list.currentItem().text()))
         em = self.fontMetrics().height()
         self.resize(32 * em, 18 * em)

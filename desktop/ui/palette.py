@@ -1,7 +1,7 @@
-"""The command palette: any command, found by words in whatever order.
+"""The command palette: finds any command by words in any order.
 
-Those of the page in front come first, then what other pages of the window can do, then other windows; what
-several can do stands there once.
+Commands of the page in front come first, then those of the other pages of the window, then of other windows;
+one that several have is listed once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from desktop.ui.page import Page
 from desktop.ui.pages import lay_out, listing, set_up
 
 #: Rows that are shown at most.
-MOST = 200
+MOST_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class PaletteEntry:
 
     @property
     def command(self) -> AnyCommand | None:
-        """The row that it is from; None: what a menu is filled with, such as recent files."""
+        """Its row in the page's table; None for entries that a menu is filled with, such as recent files."""
         return next((c for c in self.page.COMMANDS if c.id == self.action.objectName()), None)
 
     @property
-    def same(self) -> tuple[str, str]:
-        """Equal for entries that do the same, whatever page they act on."""
+    def identity(self) -> tuple[str, str]:
+        """Equal for entries that do the same, on whichever page."""
         command = self.command
         return (self.place, self.text) if command is None else (command.id, command.text)
 
@@ -54,7 +54,7 @@ class PaletteEntry:
 
 
 def entries(page: Page) -> list[PaletteEntry]:
-    """All that the menus of a page hold, as deep as they go."""
+    """All entries of the menus of a page and their submenus."""
     collected: list[PaletteEntry] = []
 
     def collect(above: QMenu, place: str) -> None:
@@ -82,29 +82,29 @@ def score(query: str, text: str, more: str = "") -> float:
     each other with gaps, and least where only `more` (menus, tip) knows it.
     """
     total = 0.0
-    here, there = text.lower().split(), more.lower().split()
+    text_words, more_words = text.lower().split(), more.lower().split()
     for word in query.lower().split():
-        best = max((_of_word(word, known) for known in here), default=0.0)
-        best = best or 0.2 * max((_of_word(word, known) for known in there if word in known), default=0.0)
+        best = max((_of_word(word, w) for w in text_words), default=0.0)
+        best = best or 0.2 * max((_of_word(word, w) for w in more_words if word in w), default=0.0)
         if not best:
             return 0.0
         total += best
-    # Of texts that answer alike, the shorter one says less besides.
+    # Of texts with equal scores, the shorter one first.
     return total + 1 / (2 + len(text)) if query.strip() else 1.0
 
 
-def _of_word(word: str, known: str) -> float:
-    if known.startswith(word):
-        return 2.0 if known == word else 1.8
-    if word in known:
+def _of_word(word: str, target: str) -> float:
+    if target.startswith(word):
+        return 2.0 if target == word else 1.8
+    if word in target:
         return 1.0
-    rest = iter(known)
-    # Letters with gaps are asked for by somebody who knows the word: it begins alike.
-    return 0.5 if len(word) > 1 and word[0] == known[0] and all(letter in rest for letter in word) else 0.0
+    letters = iter(target)
+    # Letters with gaps: the first one must be right.
+    return 0.5 if len(word) > 1 and word[0] == target[0] and all(c in letters for c in word) else 0.0
 
 
 class Palette(Dialog):
-    """A line to type in, and what it finds. Return goes to its page and runs it."""
+    """A line to type in, and the commands found. Return goes to the page of the current one and runs it."""
 
     def __init__(self, parent: Frame) -> None:
         super().__init__(parent, "palette", "Command palette")
@@ -112,7 +112,7 @@ class Palette(Dialog):
         entries_by_action: dict[tuple[str, str], PaletteEntry] = {}
         for page in self._pages(parent):
             for entry in entries(page):
-                entries_by_action.setdefault(entry.same, entry)
+                entries_by_action.setdefault(entry.identity, entry)
         self._entries = list(entries_by_action.values())
         self.words = set_up(
             QLineEdit(), placeholderText="Words of a command, such as: zoom sel",
@@ -131,24 +131,24 @@ class Palette(Dialog):
 
     @staticmethod
     def _pages(first: Frame) -> Iterator[Page]:
-        """Of this window the page in front first, then of others."""
-        own = first.all_pages
-        yield from sorted(own, key=lambda page: page is not first.current)
+        """All pages: the one in front, others of this window, those of other windows."""
+        pages = first.all_pages
+        yield from sorted(pages, key=lambda page: page is not first.current)
         for window in QApplication.topLevelWidgets():
             if isinstance(window, Frame) and window.isVisible():
-                yield from (page for page in window.pages if page not in own)
+                yield from (page for page in window.pages if page not in pages)
 
     def _find(self, words: str) -> None:
         scored = [(score(words, e.text, f"{e.place} {e.action.statusTip()}"), e) for e in self._entries]
         # Stable: what answers alike keeps the order of the menus, this window's before those of others.
-        best = sorted((one for one in scored if one[0]), key=lambda one: -one[0])[:MOST]
+        best = sorted((one for one in scored if one[0]), key=lambda one: -one[0])[:MOST_ROWS]
         self.list.clear()
         first: QTreeWidgetItem | None = None
         for _, entry in best:
             place = entry.place
             if entry.page is not self._frame.current:
-                of = self._frame.title_of(entry.page)
-                place = f"{of} › {entry.place}"
+                page = self._frame.title_of(entry.page)
+                place = f"{page} › {entry.place}"
             keys = ", ".join(
                 key.toString(QKeySequence.SequenceFormat.NativeText) for key in entry.action.shortcuts()
             )
@@ -165,18 +165,18 @@ class Palette(Dialog):
         else:
             self._tell()
 
-    def chosen(self) -> PaletteEntry | None:
-        """What Return would run."""
+    def current_entry(self) -> PaletteEntry | None:
+        """The entry that Return runs."""
         item = self.list.currentItem()
         entry: PaletteEntry | None = None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
         return entry
 
     def _tell(self) -> None:
-        entry = self.chosen()
+        entry = self.current_entry()
         self.note.setText("No command has these words." if entry is None else entry.tip)
 
     def _run(self) -> None:
-        entry = self.chosen()
+        entry = self.current_entry()
         if entry is None or not entry.action.isEnabled():
             QApplication.beep()
             return

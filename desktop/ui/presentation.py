@@ -165,7 +165,7 @@ class Presentation(QWidget):
             "Reading the timeline", lambda job: read_bars(snapshot, job, span=span), done, lambda _error: None
         )
 
-    def there(self) -> tuple[str, ...]:
+    def available(self) -> tuple[str, ...]:
         """The figures that can be shown, or will be when they have been read."""
         snapshot = self._bench.snapshot
         known = () if self._material is None else self._material.figures()
@@ -261,7 +261,7 @@ class Presentation(QWidget):
 
     def _paint_figure(self, painter: QPainter, layer: str) -> None:
         look, room, drawn = self._look(layer), self._room(), self.drawn(self.figure)
-        if look.width < figures.SMALLEST[0] or self.figure not in self.there():
+        if look.width < figures.SMALLEST[0] or self.figure not in self.available():
             return
         if drawn is None:
             painter.setPen(QColor(figures.ink(look).text))
@@ -490,7 +490,7 @@ class Presentation(QWidget):
                 self._zoom_to_phase()
 
     def _step_figure(self, by: int) -> None:
-        there = self.there()
+        there = self.available()
         if self.figure in there:
             self.figure = there[(there.index(self.figure) + by) % len(there)]
             self._redraw()

@@ -446,5 +446,5 @@ class ProjectDesk(QObject):
             self._bench.annotate(made.text, made.start_s, made.end_s, made.location, made.colour)
 
         dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour, location), names)
-        set_up(dialog, taken=keep).open()
+        set_up(dialog, confirmed=keep).open()
         dialog.text.setFocus()

@@ -38,7 +38,7 @@ MEMORY = (64, 512, 1 << 16)
 
 
 class Keyed(Protocol):
-    """Of a command, what its keys are kept by."""
+    """The part of a command by which its keys are kept."""
 
     @property
     def id(self) -> str: ...
@@ -49,12 +49,12 @@ class Keyed(Protocol):
 
 
 def log_folder() -> Path:
-    """Of the log and of crash reports."""
+    """The folder of the log and of crash reports."""
     return Path(platformdirs.user_log_dir(APPLICATION, appauthor=False))
 
 
 def settings_file() -> Path:
-    """Where the user's settings are."""
+    """The file of the user's settings."""
     return Path(_users_store().fileName())
 
 
@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 class _Setting(Generic[T]):
-    """A value by its name in the file: `first` unless one is kept that `read` takes and that is `allowed`."""
+    """A value by its name in the file; `first` if there is none that `read` accepts and that is `allowed`."""
 
     def __init__(self, first: T, read: Callable[[str], T], allowed: Container[object] | None = None) -> None:
         self._first, self._read, self._allowed = first, read, allowed
@@ -130,8 +130,8 @@ def _share(text: str) -> float | None:
 
 
 class Settings:
-    """Reads forgive: a value that makes no sense counts as absent. A file that is none is put aside, then
-    `aside` says where."""
+    """The user's settings. A value that makes no sense counts as absent. A file that cannot be read is put
+    aside, where `aside` says."""
 
     #: open the last project at the start
     reopen = _Setting(False, _yes)
@@ -166,7 +166,7 @@ class Settings:
 
     @classmethod
     def passing(cls) -> Settings:
-        """As at the first start, and forgotten with the last reference."""
+        """Settings as at the first start, forgotten with the last reference."""
         settings = cls.__new__(cls)
         settings.aside = None
         settings._pass()
@@ -179,10 +179,10 @@ class Settings:
 
     # ---- preferences
 
-    def own(self, kind: str) -> Path | None:
-        """The user's template or style sheet for a report that ends so."""
-        chosen = {"pptx": self.template, "html": self.css}.get(kind, "")
-        return Path(chosen) if chosen else None
+    def user_file(self, kind: str) -> Path | None:
+        """The user's template or style sheet for a report with this suffix, without its dot."""
+        path = {"pptx": self.template, "html": self.css}.get(kind, "")
+        return Path(path) if path else None
 
     def keys(self, window: str, command: Keyed) -> tuple[str, ...]:
         """Keys that the user has chosen, else those that the command has at first."""
@@ -224,9 +224,9 @@ class Settings:
 
     @property
     def folder(self) -> str:
-        """Where the last file came from."""
-        here = [path for path in self.recent if not isinstance(path, RemotePath)]
-        return str(here[0].parent) if here else ""
+        """The folder of the last file on this machine; "" if there is none."""
+        local = [path for path in self.recent if not isinstance(path, RemotePath)]
+        return str(local[0].parent) if local else ""
 
     @property
     def geometry(self) -> QByteArray | None:
@@ -246,15 +246,15 @@ class Settings:
         self._store.remove("state" if page == "main" else f"{page}/state")
 
     def session(self, project: Path | None) -> str:
-        """What `keep_session` was given last for a project, "" if nothing."""
+        """What `keep_session` was last given for a project; "" if nothing."""
         text = self._sessions().get(str(project or ""), "")
         return text if isinstance(text, str) else ""
 
     def keep_session(self, project: Path | None, session: str) -> None:
         """Which pages are open with a project (None: without one), of as many projects as recent files."""
-        known = self._sessions()
-        known.pop(str(project or ""), None)
-        recent = [*known.items(), (str(project or ""), session)][-RECENT:]
+        sessions = self._sessions()
+        sessions.pop(str(project or ""), None)
+        recent = [*sessions.items(), (str(project or ""), session)][-RECENT:]
         self._store.setValue("sessions", json.dumps(dict(recent)))
 
     def _sessions(self) -> dict[str, object]:

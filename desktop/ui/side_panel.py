@@ -1,5 +1,5 @@
-"""What the panels of experiments and tables of run times share: the choice of one of the project's, its page,
-and why there is nothing to see, with what can be done about it."""
+"""The base of the panels of experiments and of tables of run times: the choice of one in the project, a
+button for its page, and, while there are no results, the reason and what can be done about it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _BESIDE = 46
 
 
 class SidePanel(Panel, Generic[T, B]):
-    """Shows a `Side`, which is attached as soon as the panel is made. What shows results is made when there
-    are some, as that loads what computes them."""
+    """Shows a `Side`, which is attached as soon as the panel is made. The widgets of results are made when
+    there are some, as that loads the modules that compute them."""
 
     ROOM = 19  # some rows and a chart are seen
     _side: Side[T, B]
@@ -33,21 +33,21 @@ class SidePanel(Panel, Generic[T, B]):
     openAsked = Signal(int)  # the page of the one at this place
     findAsked = Signal(int)  # where it is now
 
-    def __init__(self, workbench: Workbench, what: str) -> None:
+    def __init__(self, workbench: Workbench, name: str) -> None:
         super().__init__(workbench)
         self._theme: Theme = LIGHT
-        self._made = self._making = False
+        self._has_content = self._content_due = False
         self.tools: list[QWidget] = []
         self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
-        self.choice = self._combo(what, lambda place: self._side.choose(place))
+        self.choice = self._combo(name, lambda place: self._side.choose(place))
         self.page = set_up(self._button("&Page…", self._open_page), toolTip="All of it, on a page of its own")
         self.head, self.flow = flowing(self.choice)
         self.why = quiet(textFormat=Qt.TextFormat.PlainText)
         self.add = self._button("", self.addAsked.emit)
-        self.again = self._button("&Read again", lambda: self._side.read_again())
+        self.read_again = self._button("&Read again", lambda: self._side.read_again())
         self.find_it = self._button("F&ind it…", lambda: self.findAsked.emit(self.choice.currentIndex()))
         self.page_of = self._button("Open its &page…", self._open_page)
-        self.answers, _ = flowing(self.add, self.again, self.find_it, self.page_of)
+        self.answers, _ = flowing(self.add, self.read_again, self.find_it, self.page_of)
         empty = QWidget()
         lay_out(empty, self.why, self.answers, None)
         self.pages = QStackedWidget()
@@ -57,7 +57,7 @@ class SidePanel(Panel, Generic[T, B]):
     # ---- building
 
     def _combo(self, name: str, act: Callable[[int], object], *texts: str) -> QComboBox:
-        """Of texts; `act` gets the place of the one that the user chooses."""
+        """A box with `texts`; `act` gets the index of the one that the user chooses."""
         policy = QComboBox.SizeAdjustPolicy.AdjustToContents
         return choices(
             dict(enumerate(texts)), accessibleName=name, toolTip=name, activated=act, sizeAdjustPolicy=policy,
@@ -77,11 +77,11 @@ class SidePanel(Panel, Generic[T, B]):
     # ---- what a panel says of itself
 
     def make_content(self) -> QWidget:
-        """What shows results."""
+        """The widget of the results."""
         raise NotImplementedError
 
-    def why_empty(self, now: T) -> tuple[str, tuple[QPushButton, ...]]:
-        """Why there is nothing to see, and the buttons that help; "" if there is something."""
+    def why_empty(self, snapshot: T) -> tuple[str, tuple[QPushButton, ...]]:
+        """Why there are no results, and the buttons that help; "" if there are."""
         raise NotImplementedError
 
     def show_results(self, old: T, new: T) -> None:
@@ -90,7 +90,7 @@ class SidePanel(Panel, Generic[T, B]):
 
     def unreadable(self, name: str, problem: str) -> tuple[str, tuple[QPushButton, ...]]:
         """`why_empty` of one that cannot be read."""
-        return f"{name} cannot be read: {problem.rstrip('.')}.", (self.again, self.find_it, self.add)
+        return f"{name} cannot be read: {problem.rstrip('.')}.", (self.read_again, self.find_it, self.add)
 
     # ---- showing
 
@@ -112,10 +112,10 @@ class SidePanel(Panel, Generic[T, B]):
     minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
-        """What a scroll area asks for: the least height for both, beside or below each other."""
+        """The least height for numbers and picture, beside or below each other; a scroll area asks for it."""
         em = self.fontMetrics().height()
-        least = 9 * em if width >= _BESIDE * em else 22 * em
-        return max(self.head.heightForWidth(width - 12), 0) + least
+        content = 9 * em if width >= _BESIDE * em else 22 * em
+        return max(self.head.heightForWidth(width - 12), 0) + content
 
     def _show(self, old: T, new: T) -> None:
         refill(self.choice, dict(enumerate(new.names)))
@@ -124,11 +124,11 @@ class SidePanel(Panel, Generic[T, B]):
         self.page.setEnabled(new.index >= 0)
         why, buttons = self.why_empty(new)
         self.why.setText(why)
-        for one in self.answers.findChildren(QPushButton):
-            one.setVisible(one in buttons)
-        if not why and not self._made:
-            if not self._making:
-                self._making = True
+        for answer in self.answers.findChildren(QPushButton):
+            answer.setVisible(answer in buttons)
+        if not why and not self._has_content:
+            if not self._content_due:
+                self._content_due = True
                 QTimer.singleShot(0, self, self._make)
             return
         if not why:
@@ -139,12 +139,12 @@ class SidePanel(Panel, Generic[T, B]):
         self._arrange()
 
     def _make(self) -> None:
-        """Make what shows results, and fill it in the next turn of the event loop: both take their time."""
+        """Make the widgets of results, and fill them in the next turn of the event loop, as both are slow."""
         content = self.make_content()
         for child in content.findChildren(QWidget):
             child.setAcceptDrops(False)  # files that are dropped are the window's
         self.pages.addWidget(content)
-        self._made = True
+        self._has_content = True
         join(self)
         dress(self, self._theme)
         QTimer.singleShot(0, self, self._show_anew)
@@ -165,12 +165,12 @@ class SidePanel(Panel, Generic[T, B]):
         """Numbers and picture beside each other, or one below the other where that is too narrow."""
         for box in self.findChildren(QComboBox):
             box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
-        if not self._made:
+        if not self._has_content:
             return
         narrow = self.width() < _BESIDE * self.fontMetrics().height()
-        way = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
-        if self._split.orientation() != way:
-            self._split.setOrientation(way)
+        orientation = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self._split.orientation() != orientation:
+            self._split.setOrientation(orientation)
 
     def _open_page(self) -> None:
         if self._side.snapshot.index >= 0:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from desktop.ui.trace_page import TracePage
 
 
-# Many parameters: the options of the window, which callers pass by name.
+# Many: the options of the window, which callers pass by name.
 def snapshot(
     source: str | Path | TraceStore,
     output: str | Path,

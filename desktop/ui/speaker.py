@@ -1,6 +1,6 @@
-"""The speaker's view of a presentation: curve, timeline and accounts, notes to be written and read, the time.
+"""The speaker's view of a presentation: curve, timeline and accounts, notes, the time.
 
-It stands on the screen that the audience does not see. What is typed outside of the notes goes to the
+It stands on the screen that the audience does not see. Keys typed outside of the notes go to the
 presentation.
 """
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class Presented(Protocol):
-    """What the audience sees, as a presentation says it."""
+    """What a speaker's view needs of a presentation."""
 
     figure: str
     black: bool
     redrawn: SignalInstance
 
-    def there(self) -> tuple[str, ...]: ...
+    def available(self) -> tuple[str, ...]: ...
     def drawn(self, figure: str) -> Material | Content | None: ...
     def look(self, figure: str, width: float, height: float, points: float) -> Look: ...
     def notes(self) -> list[str]: ...
@@ -78,15 +78,15 @@ class _Pane(QWidget):
             painter.drawPixmap(0, 0, self._scene)
 
     def _draw(self, scene: QPixmap) -> None:
-        shown, scale = self._presentation, self.fontMetrics().height() / 5.0  # dots to a mm
-        look = shown.look(self._figure, self.width() / scale, self.height() / scale, _POINTS)
+        presentation, scale = self._presentation, self.fontMetrics().height() / 5.0  # dots to a mm
+        look = presentation.look(self._figure, self.width() / scale, self.height() / scale, _POINTS)
         scene.fill(QColor(figures.ink(look).ground))
-        drawn = shown.drawn(self._figure)
+        drawn = presentation.drawn(self._figure)
         with QPainter(scene) as painter:
-            if self._figure not in shown.there() or drawn is None:
+            if self._figure not in presentation.available() or drawn is None:
                 painter.setPen(QColor(figures.ink(look).text))
-                known = self._figure in shown.there()
-                words = "…" if known else f"This source has no {self._figure}."
+                pending = self._figure in presentation.available()
+                words = "…" if pending else f"This source has no {self._figure}."
                 painter.drawText(scene.rect(), Qt.AlignmentFlag.AlignCenter, words)
             elif look.width >= figures.SMALLEST[0] and look.height >= figures.SMALLEST[1]:
                 with saved(painter):
@@ -106,7 +106,7 @@ class SpeakerView(QWidget):
             accessibleName="Speaker's view", focusPolicy=Qt.FocusPolicy.StrongFocus,
         )  # fmt: skip
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._presentation, self._bench, self._begun = presentation, workbench, time.monotonic()
+        self._presentation, self._bench, self._start = presentation, workbench, time.monotonic()
         self._panes = [_Pane(presentation, figure) for figure, _ in _FIGURES]
         self.clock = set_up(QLabel(), accessibleName="Time")
         self.words = set_up(QLabel(), wordWrap=True, accessibleName="What the audience sees")
@@ -126,9 +126,9 @@ class SpeakerView(QWidget):
         hint = set_up(QLabel("Esc leaves the notes, then the presentation; S hides this view; ? lists keys"),
                       wordWrap=True)  # fmt: skip
         fill_layout(right, self.clock, self.words, (self.notes, 1), row(self.suggested, None), hint)
-        whole = set_up(QHBoxLayout(self), spacing=self.fontMetrics().height())
-        whole.addLayout(left, 3)
-        whole.addLayout(right, 2)
+        columns = set_up(QHBoxLayout(self), spacing=self.fontMetrics().height())
+        columns.addLayout(left, 3)
+        columns.addLayout(right, 2)
         self._ticking = set_up(QTimer(self), interval=1000, timeout=self._tick)
         self._ticking.start()
         presentation.redrawn.connect(self.show_state)
@@ -137,13 +137,13 @@ class SpeakerView(QWidget):
 
     @property
     def _phase(self) -> int | None:
-        """Of which phase the notes are."""
+        """The phase that the notes are on; None: the run."""
         snapshot = self._bench.snapshot
         phase = snapshot.project.view.phase
         return phase if phase is not None and phase < len(snapshot.rows) else None
 
     def show_state(self) -> None:
-        """As the presentation is now."""
+        """Show the present state of the presentation."""
         snapshot = self._bench.snapshot
         if snapshot.run is None or snapshot.fit is None or snapshot.document is None:
             return
@@ -166,7 +166,7 @@ class SpeakerView(QWidget):
         self.show_state()
 
     def _tick(self) -> None:
-        minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
+        minutes, seconds = divmod(round(time.monotonic() - self._start), 60)
         self.clock.setText(f"{minutes}:{seconds:02d}   {QTime.currentTime().toString('HH:mm')}")
 
     @guarded

@@ -1,4 +1,4 @@
-"""What the program is busy with, in the status bar of a window: every task with its progress and Cancel."""
+"""Tasks under way, in the status bar of a window: each with its progress and Cancel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from desktop.workbench.jobs import Task
 
 @dataclass(frozen=True)
 class Running:
-    """A task that is under way; `timed`: how long it still takes is said too."""
+    """A task under way; `timed`: with an estimate of its remaining time."""
 
     task: Task
     cancel: Callable[[], object] | None = None
@@ -36,7 +36,7 @@ class Running:
 
 
 class TaskLine(QWidget):
-    """Words, progress, and Cancel where there is a way to."""
+    """Text, progress, and Cancel if the task can be cancelled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,12 +54,12 @@ class TaskLine(QWidget):
     def text(self) -> str:
         return self._words.text()
 
-    def show_task(self, running: Running, of: str) -> None:
-        """`of`: on which page."""
+    def show_task(self, running: Running, page: str) -> None:
+        """`page`: the title of its page, "" for the page in front."""
         task, cancel = running.task, running.cancel
         remaining = left(task.left) if running.timed and task.left is not None else ""
         words = " – ".join(part for part in (task.title, task.text, remaining) if part)
-        self._words.setText(f"{of}: {words}" if of else words)
+        self._words.setText(f"{page}: {words}" if page else words)
         self.progress.setRange(0, 0 if task.fraction is None else 1000)
         if task.fraction is not None:
             self.progress.setValue(round(1000 * task.fraction))
@@ -108,8 +108,8 @@ class TaskList(QWidget):
             line.setParent(None)
             line.deleteLater()
         self._lines = {key: self._lines.get(key) or TaskLine() for key in tasks}
-        for key, (running, of) in tasks.items():
-            self._lines[key].show_task(running, of)
+        for key, (running, page) in tasks.items():
+            self._lines[key].show_task(running, page)
         self._arrange()
 
     def _arrange(self) -> None:

@@ -24,7 +24,7 @@ class Theme:
 
     `background` lies under plots and tables, `surface` is the window, `raised` a button or a card.
     `computing` .. `unmeasured` fill areas and are always told apart by an outline or a label as well;
-    `curve`, `fit`, `break_line`, `residual` and `selection` draw lines; `band` tints a break's range.
+    `curve`, `fit`, `break_line`, `residual` and `selection` draw lines; `band` tints a breakpoint's range.
     `colours`: which set states, regions and series are of.
     """
 

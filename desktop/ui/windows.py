@@ -34,24 +34,23 @@ class Windows:
         self._open: list[Frame] = []
 
     def open(self, files: Iterable[Path] = ()) -> Frame:
-        """A window per file, with the page in front that it is for; one window if there is none. The first
-        of them."""
+        """Open a window per file, with its page in front; an empty one without files. Returns the first."""
         from desktop.data.runs import holds_experiment
 
-        before = len(self._open)
+        first = len(self._open)
         for path in [*files] or (None,):
             trace = self._make().trace
             if path is None or not (holds_measurements(path) or holds_experiment(path)):
                 trace.warm_up()
             if path is not None:
                 trace.open_path(path)
-        return self._open[before]
+        return self._open[first]
 
     def go_on(self, first: Frame, *, reopen: bool) -> None:
-        """Tell of a crash, offer what it has left, else open the project that was open last."""
+        """Report a crash and offer to recover its work, else open the last project."""
         crashed = crashes()
         if crashed:
-            tell_of(max(crashed, key=lambda crash: crash.begun)).exec()
+            tell_of(max(crashed, key=lambda crash: crash.started)).exec()
         for crash in crashed:
             crash.forget()
         recovered = self.offer_recoveries()
@@ -64,13 +63,13 @@ class Windows:
                 first.restore_session(None)
 
     def offer_recoveries(self) -> bool:
-        """Ask what to do with what sessions that crashed have left; whether the user goes on with any."""
+        """Ask what to do with the unsaved work of crashed sessions; whether the user recovers any."""
         recovered = False
         for file, recovery in recoveries():
             names = [run.trace.title for run in recovery.workspace.runs]
-            what = recovery.of.name if recovery.of is not None else ", ".join(names) or "a project"
+            name = recovery.of.name if recovery.of is not None else ", ".join(names) or "a project"
             when = datetime.fromtimestamp(recovery.kept).strftime("%Y-%m-%d %H:%M")
-            box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {what}?")
+            box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {name}?")
             box.setObjectName("recovery_question")
             box.setInformativeText(
                 f"A session ended unexpectedly. What was not saved was kept at {when}; "
@@ -112,7 +111,7 @@ class Windows:
                 window.apply_settings()
 
     def save_copies_and_quit(self) -> bool:
-        """After an error: save copies of what is worth it and close all; False if the user gives that up."""
+        """After an error: save copies of unsaved work and close all; False if the user cancels that."""
         for window in self._open:
             if window.trace.desk.worth_saving and not window.trace.desk.save_copy():
                 return False
@@ -120,7 +119,7 @@ class Windows:
         return True
 
     def keep_now(self) -> None:
-        """Keep for recovery what is worth saving: the program is about to be ended."""
+        """Keep unsaved work for recovery, as the program is about to be ended."""
         for window in self._open:
             window.trace.desk.keep_now()
 

@@ -526,7 +526,7 @@ def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_pat
     assert frame is not None and frame["p"][0] == 64 and frame["low"][0] < frame["high"][0]
     window.phases.p.setValue(1000)
     assert "ten times" not in said and "p = 1 000 is more than 10 times" in window.phases.words.text()
-    window.phases.what.setCurrentIndex(window.phases.what.findData("cost"))
+    window.phases.measure.setCurrentIndex(window.phases.measure.findData("cost"))
     assert "Processors × time" in window.phases.chart.content.y.title
     qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
     assert window.view.isVisible() and not window.over_p_button.isChecked()
@@ -602,7 +602,7 @@ def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(
         ("time", "Time (s)"), ("share", "Part of the run (%)"), ("cost", "Processors × time (proc·s)"),
         ("efficiency", "Efficiency (%)"),
     ):  # fmt: skip
-        view.what.setCurrentIndex(view.what.findData(shown))
+        view.measure.setCurrentIndex(view.measure.findData(shown))
         content = view.chart.content
         assert (content.x.title, content.y.title) == ("Processors p", y)
     frame = view.table.frames.frame

@@ -159,7 +159,7 @@ def test_the_palette_runs_what_is_chosen(qtbot: QtBot, opened: TracePage) -> Non
     palette = dialog(opened, "palette")
     assert isinstance(palette, Palette)
     QTest.keyClicks(palette.words, "phases mor")
-    entry = palette.chosen()
+    entry = palette.current_entry()
     assert entry is not None and entry.action is opened.actions_by_id["more"]
     row = palette.list.currentItem()
     assert row is not None and [row.text(c) for c in range(3)] == ["More phases", "Analyse", "]"]
@@ -177,7 +177,7 @@ def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: Trac
     QTest.keyClick(palette.words, Qt.Key.Key_Return)
     assert palette.isVisible(), "nothing happened"
     palette.words.setText("xyzzy")
-    assert palette.chosen() is None and palette.list.topLevelItemCount() == 0
+    assert palette.current_entry() is None and palette.list.topLevelItemCount() == 0
     palette.reject()
 
 
@@ -188,7 +188,7 @@ def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, windo
     palette = dialog(window, "palette")
     assert isinstance(palette, Palette)
     palette.words.setText("bundled example")
-    entry = palette.chosen()
+    entry = palette.current_entry()
     assert entry is not None and entry.page is model
     QTest.keyClick(palette.words, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: model.bench.snapshot.project.table is not None, timeout=60_000)

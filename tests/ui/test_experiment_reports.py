@@ -94,7 +94,7 @@ def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     dialog.program.setText(str(own))
     dialog.look()
     settled(qtbot, page)
-    assert dialog.asked.places == ("heat.c:8", "heat.c:15", "heat.c:21")
+    assert dialog.request.places == ("heat.c:8", "heat.c:15", "heat.c:21")
     assert not dialog.make.isEnabled(), "no folder is named"
     dialog.places.select_key("heat.c:15")
     dialog._show_source("heat.c:15")

@@ -136,7 +136,7 @@ def test_the_palette_goes_to_the_page_of_a_command(qtbot: QtBot, frame: Frame) -
     frame.show_palette()
     palette = next(one for one in frame.findChildren(Palette) if one.isVisible())
     palette.words.setText("every cell by itself")
-    entry = palette.chosen()
+    entry = palette.current_entry()
     assert entry is not None and entry.page is page
     QTest.keyClick(palette.words, Qt.Key.Key_Return)
     assert frame.current is page and not page.bench.snapshot.project.settings.joint

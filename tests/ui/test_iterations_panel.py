@@ -50,7 +50,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     place = [level.loop.count for level in workbench.snapshot.explained.iterations.levels].index(100)
     panel.level.setCurrentIndex(place)
     panel.level.activated.emit(place)
-    level = panel.shown
+    level = panel.selected_level
     assert panel.words.text().startswith("100 iterations of ")
     band, median, fitted, *_ = panel.chart.content.series
     assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
@@ -99,8 +99,8 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
 
 def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):
     panel = looked_at(qtbot, window, Path("tests/data/otf2/mpt_jacobi2d_9_dilated.tar.gz"))
-    worst = panel.shown.odd[0]
-    assert panel.odd.frames.rowCount() == len(panel.shown.odd)
+    worst = panel.selected_level.odd[0]
+    assert panel.odd.frames.rowCount() == len(panel.selected_level.odd)
     panel.odd.chosen.emit(worst.index)
     assert window.workbench.snapshot.project.view.selection == (worst.start_s, worst.end_s)
     a, b = window.curve_view.visible_range()
@@ -110,6 +110,6 @@ def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):
 def test_none_is_an_answer_and_another_trace_has_its_own(qtbot, window):
     panel = looked_at(qtbot, window, Path("tests/data/otf2/mpt_farm_6_dilated.tar.gz"))
     assert panel.words.text().startswith("No iterations were found.")
-    assert not panel.tools.isVisible() and not panel._made
+    assert not panel.tools.isVisible() and not panel._has_content
     window.workbench.close_document()
     assert "No trace is open" in panel.words.text()

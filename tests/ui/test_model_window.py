@@ -442,14 +442,14 @@ def test_functions_are_chosen_and_the_last_one_stays(opened: ModelPage) -> None:
 
 def test_a_function_of_ones_own_and_its_error(qtbot: QtBot, opened: ModelPage) -> None:
     pane = opened.settings_pane
-    qtbot.keyClicks(pane.own, "__import__('os')")
-    qtbot.keyClick(pane.own, Qt.Key.Key_Return)
+    qtbot.keyClicks(pane.function, "__import__('os')")
+    qtbot.keyClick(pane.function, Qt.Key.Key_Return)
     assert pane.fault.isVisible() and "is not understood" in pane.fault.text()
     assert fit_of(opened).functions == ("1/p", "1/sqrt(p)")
-    pane.own.clear()
-    qtbot.keyClicks(pane.own, "log2(p) / p^0.9")
+    pane.function.clear()
+    qtbot.keyClicks(pane.function, "log2(p) / p^0.9")
     assert not pane.fault.isVisible()
-    qtbot.keyClick(pane.own, Qt.Key.Key_Return)
+    qtbot.keyClick(pane.function, Qt.Key.Key_Return)
     assert fit_of(opened).functions == ("1/p", "1/sqrt(p)", "log2(p)/p^0.9")
     assert pane._boxes["log2(p)/p^0.9"].isChecked()
     trigger(opened, "undo")
@@ -595,7 +595,7 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
     trigger(opened, "add_runs")
     dialog = opened.findChildren(AddRuns)[-1]
     dialog.add_paths([path])
-    dialog.what.setCurrentIndex(1)
+    dialog.measured.setCurrentIndex(1)
     dialog.n.setValue(2)
     dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
     assert column(opened.measured, "Note")[-1] == "phase 1 of 2 (constant)"

@@ -307,14 +307,14 @@ def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: TracePage) -> Non
     bench.set_repaired(not window.workbench.snapshot.document.repaired)
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.IO}))
     settle(qtbot, window)
-    keys = [chip.key for chip in chips._shown]
+    keys = [chip.key for chip in chips._chips]
     assert keys == ["clocks", "regions", "computing", "selection"]
     wide = window.minimumSizeHint().width()
     for key in keys:
         button = chips.findChild(QToolButton, f"chip_{key}")
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         settle(qtbot, window)
-        assert key not in [chip.key for chip in chips._shown]
+        assert key not in [chip.key for chip in chips._chips]
     assert not chips.texts
     assert window.minimumSizeHint().width() == wide, "chips do not make the window wider"
     assert bench.snapshot.project.view.selection is None

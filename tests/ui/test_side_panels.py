@@ -270,13 +270,13 @@ def test_an_effect_is_marked_with_its_seconds_in_every_phase(
         for one in place.phases:
             assert one.inclusive_s == pytest.approx(seconds[one.phase], rel=1e-9, abs=1e-9)
     last = f"{stats[3].inclusive_s[names.index('forward_solve')]:.4g} proc·s"
-    assert "forward_solve" in panel.where.text() and f"phase 4</a>: {last}" in panel.where.text()
+    assert "forward_solve" in panel.places_text.text() and f"phase 4</a>: {last}" in panel.places_text.text()
 
     # In the timeline as by finding it, in the statistics and in the profile.
     assert shown.marked == ("forward_solve", "factor")
     assert window.timeline._search.text() == "forward_solve | factor"
     assert window.timeline.view._marked_rows == frozenset(range(16))
-    panel.where.linkActivated.emit("3")
+    panel.places_text.linkActivated.emit("3")
     assert window.workbench.snapshot.project.view.phase == 3
     window.show_panel("statistics")
     settle(qtbot, window)
@@ -302,7 +302,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
     panel, side = effects(qtbot, window)
     panel.effects.chosen.emit("F2")
     settle(qtbot, window)
-    assert "No region is called like <b>F2</b>" in panel.where.text()
+    assert "No region is called like <b>F2</b>" in panel.places_text.text()
     assert window.workbench.snapshot.marked == ()
     names = [panel.region.itemText(k) for k in range(panel.region.count())]
     assert {"factor", "forward_solve", "MPI_Recv"} < set(names)
@@ -310,7 +310,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
     panel.region.activated.emit(panel.region.currentIndex())
     settle(qtbot, window)
     assert window.workbench.snapshot.marked == ("factor",)
-    assert side.snapshot.places[0].phases and "phase 1</a>" in panel.where.text()
+    assert side.snapshot.places[0].phases and "phase 1</a>" in panel.places_text.text()
     assert window.workbench.history.undo_label == "pin F2 to a region"
     projects.save(tmp_path / "p.phasewright")
     assert read_workspace(tmp_path / "p.phasewright").experiments[0].regions == {"F2": "factor"}
@@ -374,7 +374,7 @@ def test_a_curve_without_events_has_effects_and_no_places(
     qtbot.waitUntil(lambda: panel.pages.currentIndex() == 1, timeout=TIMEOUT)
     panel.effects.chosen.emit("A")
     settle(qtbot, window)
-    assert "names no regions" in panel.where.text()
+    assert "names no regions" in panel.places_text.text()
     assert window.workbench.snapshot.marked == ()
     window.frame.close_unasked()
 
@@ -510,7 +510,7 @@ def test_a_table_that_is_still_to_be_read_gets_the_run(qtbot: QtBot, window: Tra
     side.add_run("cholesky", "cluster", phases=False)
     settle(qtbot, window)
     times.with_name("moved.csv").rename(times)
-    qtbot.mouseClick(panel.again, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(panel.read_again, Qt.MouseButton.LeftButton)
     model(qtbot, window)
     assert panel.pages.currentIndex() == 1 and side.snapshot.rows == ()
 

@@ -207,7 +207,7 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePa
         assert shown_n(opened) == n and plot._count == known == slider.maximum()
         fit = opened.workbench.snapshot.fit
         assert fit is not None and plot._epsilon_of(n) == pytest.approx(fit.epsilon)
-        mark, laid = plot._chosen(), plot.current_layout
+        mark, laid = plot._selection(), plot.current_layout
         assert mark is not None and mark.x == n and mark.y == pytest.approx(fit.epsilon)
         assert laid.x[0] <= (math.log10(n) if laid.content.x.log else n) <= laid.x[1], "it is on the axis"
 

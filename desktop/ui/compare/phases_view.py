@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from desktop.core.phase_systems import SystemsModel
 
 _SYSTEM = Column("System", "What the runs were on", name="system")
-_NEW = "Of one new run, with 95 % probability"
+_INTERVAL = "Of one new run, with 95 % probability"
 #: Of `desktop.data.phase_scaling_words.table`.
 COLUMNS = (
     Column("Phase", name="phase"),
     Column("p", "Processors", name="p", whole=True),
     Column("Predicted", "By the law of the phase, so that phases add up to the run", name="predicted"),
-    Column("95 % from", _NEW, name="low", like="predicted"),
-    Column("to", _NEW, name="high", like="predicted"),
+    Column("95 % from", _INTERVAL, name="low", like="predicted"),
+    Column("to", _INTERVAL, name="high", like="predicted"),
     Column(
         "Measured", "Mean of the runs on so many processors", name="measured", like="predicted", missing=""
     ),
@@ -44,8 +44,8 @@ COLUMNS = (
         )
         for column in (
             Column(title, tip, "%", 3, name=name),
-            Column("95 % from", _NEW, "%", 3, name=f"{name}_low"),
-            Column("to", _NEW, "%", 3, name=f"{name}_high"),
+            Column("95 % from", _INTERVAL, "%", 3, name=f"{name}_low"),
+            Column("to", _INTERVAL, "%", 3, name=f"{name}_high"),
         )
     ),
 )
@@ -59,7 +59,7 @@ class PhasesView(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("phases_over_p")
-        self._found: PhaseModel | SystemsModel | None = None
+        self._model: PhaseModel | SystemsModel | None = None
         self._matched = ""
         self.words = quiet(objectName="phases_words", contentsMargins=(8, 4, 8, 2))
         self.chart = Chart("Phases over p", help_at="compare.md#phases-over-p")
@@ -73,45 +73,45 @@ class PhasesView(QWidget):
             sizeAdjustPolicy=QComboBox.SizeAdjustPolicy.AdjustToContents,
         )  # fmt: skip
         self._on = titled("&On", self.system)
-        self.what = choices(_SHOWN, objectName="phases_shown")
+        self.measure = choices(_SHOWN, objectName="phases_shown")
         self.p = set_up(QSpinBox(), objectName="phases_p", accessibleName="Predict at p")
         steps = QSpinBox.StepType.AdaptiveDecimalStepType
         set_up(self.p, range=(1, 10_000_000), stepType=steps, keyboardTracking=False)
-        shown, at = titled("S&how", self.what), titled("&Predict at p =", self.p)
-        parts = self._on, self.system, shown, self.what, at, self.p, None, self.systems, self.back
+        show, predict = titled("S&how", self.measure), titled("&Predict at p =", self.p)
+        parts = self._on, self.system, show, self.measure, predict, self.p, None, self.systems, self.back
         bar = row(*parts, margins=(8, 2, 8, 2))
         down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))
         lay_out(self, self.words, bar, (down, 1), margins=0, spacing=2)
-        self.what.currentIndexChanged.connect(lambda _: self._draw())
+        self.measure.currentIndexChanged.connect(lambda _: self._draw())
         self.p.valueChanged.connect(lambda _: self._show())
 
     def show_snapshot(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         self._matched = new.matched
-        if new.model is not self._found:
-            self._found = new.model
-            names = [name for name, _ in self._each]
+        if new.model is not self._model:
+            self._model = new.model
+            names = [name for name, _ in self._models]
             refill(self.system, {name: name for name in names})
-            for one in (self._on, self.system):
-                one.setVisible(len(names) > 1)
+            for widget in (self._on, self.system):
+                widget.setVisible(len(names) > 1)
             if names:
                 with QSignalBlocker(self.p):
-                    self.p.setValue(round(2 * max(model.largest for _, model in self._each)))
+                    self.p.setValue(round(2 * max(model.largest for _, model in self._models)))
         if new.model is not old.model or new.task is not old.task or new.problem != old.problem:
             self._show(new)
 
     @property
-    def _each(self) -> tuple[tuple[str, PhaseModel], ...]:
-        """What is shown, by system."""
-        if self._found is None:
+    def _models(self) -> tuple[tuple[str, PhaseModel], ...]:
+        """The model of every system, by its name."""
+        if self._model is None:
             return ()
         from desktop.data.phase_scaling_words import by_system
 
-        return by_system(self._found)
+        return by_system(self._model)
 
     def _show(self, new: PhaseModelSnapshot | None = None) -> None:
-        model_shown = self._found
-        if model_shown is None:
+        model = self._model
+        if model is None:
             waiting = new is not None and new.task is not None
             text = (
                 "The runs are being read…" if waiting else "No model of the phases can be made of these runs."
@@ -122,26 +122,26 @@ class PhasesView(QWidget):
             return
         from desktop.data.phase_scaling_words import sentences, speed_lines, table, warnings
 
-        each = self._each
-        at = (*sorted({p for _, model in each for p in model.data.p.tolist()}), float(self.p.value()))
-        at = tuple(dict.fromkeys(at))
+        models = self._models
+        ps = (*sorted({p for _, m in models for p in m.data.p.tolist()}), float(self.p.value()))
+        ps = tuple(dict.fromkeys(ps))
         notes = " ".join((
-            *(f"{one}." for one in speed_lines(model_shown)), *warnings(model_shown, at),
+            *(f"{line}." for line in speed_lines(model)), *warnings(model, ps),
             f"{capital(self._matched)}.",
         ))  # fmt: skip
-        self.words.setText(f"<b>{escape(' '.join(sentences(model_shown)))}</b><br>{escape(notes)}")
-        frame = table(model_shown, at)
+        self.words.setText(f"<b>{escape(' '.join(sentences(model)))}</b><br>{escape(notes)}")
+        frame = table(model, ps)
         order = frame.sort_values("p", ascending=False, kind="stable").reset_index(drop=True)
         order.attrs.update(frame.attrs)
         self.table.show_frame(order, (_SYSTEM, *COLUMNS) if "system" in frame else COLUMNS)
         self._draw()
 
     def _draw(self) -> None:
-        each = dict(self._each)
-        if not each:
+        models = dict(self._models)
+        if not models:
             return
         from desktop.data.phase_scaling_words import chart, sentences
 
-        model = each.get(self.system.currentData() or "") or next(iter(each.values()))
+        model = models.get(self.system.currentData() or "") or next(iter(models.values()))
         largest = max(4.0 * model.largest, float(self.p.value()))
-        self.chart.set_content(chart(model, self.what.currentData(), largest), " ".join(sentences(model)))
+        self.chart.set_content(chart(model, self.measure.currentData(), largest), " ".join(sentences(model)))

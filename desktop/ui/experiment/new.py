@@ -1,4 +1,4 @@
-"""A new experiment: a program as it is, its places beside their source, the hottest of a trace first."""
+"""The dialog for a new experiment: a program, and its places beside their source, hottest first."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _PLACES = (
 
 
 class NewExperimentDialog(Dialog):
-    """Accepted: the experiment is made, and opened by the page that asked."""
+    """Asks for a program, its factors and a folder. Accepted once the experiment is made and open."""
 
     def __init__(self, parent: QWidget, bench: ExperimentBench, folder: str) -> None:
         super().__init__(parent, title="New experiment")
         self.bench, self._start = bench, folder
         self._spots: tuple[Spot, ...] = ()
-        self._chosen: set[str] = set()
+        self._ticked: set[str] = set()
         self._source: Path | None = None
-        self._asked = Asked("compiler")
+        self._last_request = Asked("compiler")
         kinds = {one.name: f"{one.name}: {one.text}" for one in TEMPLATES.values()}
         self.kind = choices(kinds, act=lambda _: self.look(), name="Kind of the program")
         self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
@@ -99,13 +99,13 @@ class NewExperimentDialog(Dialog):
     # ---- what is asked for
 
     @property
-    def asked(self) -> Asked:
-        """As the fields say; raises nothing: what cannot be is told when it is looked at."""
+    def request(self) -> Asked:
+        """The request that the fields make; raises nothing, as problems are reported by `look`."""
         program = self.program.text().strip()
         return Asked(
             str(self.kind.currentData()),
             Path(program) if program else None,
-            tuple(one.key for one in self._spots if one.key in self._chosen),
+            tuple(spot.key for spot in self._spots if spot.key in self._ticked),
             MOST,
             self.build.text().strip(),
             self.product.text().strip(),
@@ -121,53 +121,53 @@ class NewExperimentDialog(Dialog):
 
     def look(self) -> None:
         """Read the sources, and the trace if one is named, beside the window."""
-        asked = replace(self.asked, places=(), build="", product="", run="", variables=None)
+        request = replace(self.request, places=(), build="", product="", run="", variables=None)
         trace = self.trace.text().strip()
-        if (asked, trace) == (self._asked, getattr(self, "_trace", None)):
+        if (request, trace) == (self._last_request, getattr(self, "_trace", None)):
             return
-        self._asked, self._trace = asked, trace
+        self._last_request, self._trace = request, trace
         self.words.setText("Reading the sources…")
-        self.bench.look_for_places(asked, Path(trace) if trace else None, self._take_places)
+        self.bench.look_for_places(request, Path(trace) if trace else None, self._take_places)
 
     def _take_places(self, spots: tuple[Spot, ...]) -> None:
         if self._finished:
             return
         self._spots = spots
-        self._chosen = {one.key for one in first_choice(spots, MOST)}
+        self._ticked = {spot.key for spot in first_choice(spots, MOST)}
         self._show_places()
-        chosen = next((one.key for one in spots if one.key in self._chosen), "")
-        self.places.select_key(chosen)
-        self._show_source(chosen)
+        first = next((spot.key for spot in spots if spot.key in self._ticked), "")
+        self.places.select_key(first)
+        self._show_source(first)
         self._ready()
 
     def _show_places(self) -> None:
         rows = [
             TableRow(
                 (
-                    one.key in self._chosen, one.place.routine, one.place.construct, one.place.file,
-                    one.place.line, "" if one.share is None else percent(one.share, 1),
+                    spot.key in self._ticked, spot.place.routine, spot.place.construct, spot.place.file,
+                    spot.place.line, "" if spot.share is None else percent(spot.share, 1),
                 ),
-                one.key,
-                "strong" if one.key in self._chosen else "",
+                spot.key,
+                "strong" if spot.key in self._ticked else "",
             )
-            for one in self._spots
+            for spot in self._spots
         ]  # fmt: skip
         self.places.show_rows(_PLACES, rows)
 
     def _toggled(self, key: str, on: bool) -> None:
-        (self._chosen.add if on else self._chosen.discard)(key)
+        (self._ticked.add if on else self._ticked.discard)(key)
         self._show_places()
         self.places.select_key(key)
         self._ready()
 
     def _show_source(self, key: str) -> None:
         """The source of a place, its lines marked."""
-        spot = next((one for one in self._spots if one.key == key), None)
+        spot = next((spot for spot in self._spots if spot.key == key), None)
         if spot is None:
             self.source.clear()
             self._source = None
             return
-        path = home_of(self.asked) / spot.place.file
+        path = home_of(self.request) / spot.place.file
         if path != self._source:
             try:
                 self.source.setPlainText(read_source(path).decode("utf-8", "replace"))
@@ -189,23 +189,23 @@ class NewExperimentDialog(Dialog):
         self.source.setExtraSelections([mark])
 
     def _ready(self) -> None:
-        """What would be made."""
-        asked, count, where = self.asked, len(self._chosen), self.folder.text().strip()
-        typed, varied = self.variables.text().strip(), len(asked.variables or ())
-        command, example = asked.template == "command", asked.program is None and not asked.run
+        """Say what would be made, and enable the button if that is possible."""
+        request, count, folder = self.request, len(self._ticked), self.folder.text().strip()
+        typed, varied = self.variables.text().strip(), len(request.variables or ())
+        command, example = request.template == "command", request.program is None and not request.run
         possible = bool(varied if command and not example else count or varied or command)
         if typed and not varied:
             text, possible = f"{typed!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24.", False
         elif command:
             text = "Variables of the environment are the factors: name those that are to be varied."
-            text = f"Factors: {', '.join(asked.variables or ())}." if varied else text
+            text = f"Factors: {', '.join(request.variables or ())}." if varied else text
         elif not self._spots:
             text = "The sources hold no routine or loop that can be read: "
             text += "name the program's folder or source."
         else:
             text = f"{count} of {len(self._spots)} places get a delay."
-        self.words.setText(text if where else f"{text} Name the folder of the experiment.")
-        self.make.setEnabled(bool(where) and possible)
+        self.words.setText(text if folder else f"{text} Name the folder of the experiment.")
+        self.make.setEnabled(bool(folder) and possible)
 
     # ---- acting
 
@@ -232,7 +232,7 @@ class NewExperimentDialog(Dialog):
             self._ready()
 
     def _make(self) -> None:
-        self.bench.make_experiment(Path(self.folder.text().strip()), self.asked, self.accept)
+        self.bench.make_experiment(Path(self.folder.text().strip()), self.request, self.accept)
 
     def _use_prepared(self) -> None:
         folder = asked_path(self, "Folder of the prepared program", self._start, way="folder")

@@ -1,4 +1,4 @@
-"""Step 3: the commands and the user's yes, the trials as they come in, and responses from elsewhere."""
+"""Step 3: the commands and the user's consent, the trials as they come in, and responses from elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunStep(Step):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self.commands = command_list("All commands that would be run")
-        self.where = quiet()
+        self.heading = quiet()
         self.agree = set_up(
             QCheckBox("I have &read these commands; run them when I say so"), objectName="agree",
             clicked=self._agree,
@@ -58,7 +58,7 @@ class RunStep(Step):
             "Measured elsewhere? Type responses into the table, paste them (Ctrl+V) from the chosen row on, "
             "or open a table in any order of columns."
         )
-        top = group("Commands", self.where, self.commands, self.agree)
+        top = group("Commands", self.heading, self.commands, self.agree)
         buttons = row(self.check, self.run, self.pause, self.stop, self.stop_now, None)
         controls = group("Trials", buttons, self.progress, self._room)
         ways = row(
@@ -86,15 +86,15 @@ class RunStep(Step):
         if new.commands is not old.commands:
             self.commands.setPlainText("\n".join(new.commands))
         shell = ", handed to a shell," if experiment.program.shell else ""
-        self.where.setText(f"{count(len(new.commands), 'command')}{shell} in {experiment.folder}:")
+        self.heading.setText(f"{count(len(new.commands), 'command')}{shell} in {experiment.folder}:")
         self.agree.setChecked(new.consented)
         self.agree.setEnabled(bool(new.commands) and not new.consented)
         idle = new.running == "idle"
         self.check.setEnabled(idle and new.consented)
         self.run.setEnabled(idle and new.consented)
         rename(self.pause, "Go on" if new.running == "paused" else "Pause")
-        for one in (self.pause, self.stop):
-            one.setEnabled(new.running in ("running", "paused"))
+        for widget in (self.pause, self.stop):
+            widget.setEnabled(new.running in ("running", "paused"))
         self.stop_now.setEnabled(not idle)
         self.leave_out.setEnabled(idle)
         self.entering.setEnabled(idle)
@@ -210,15 +210,15 @@ class RunStep(Step):
         experiment = self.bench.snapshot.project.experiment
         if experiment is None or not text:
             return
-        at, order = column - 2, int(key.partition(".")[0])
+        column_of, order = column - 2, int(key.partition(".")[0])
         value = self.bench.result_of(lambda: _number(text))
         if value is None:
             return
         state = self.bench.snapshot.state
         good = next((t for t in state.good.values() if t.order == order), None) if state else None
         values = list(good.responses if good else (math.nan,) * len(experiment.responses))
-        if values[at] != value:
-            values[at] = value
+        if values[column_of] != value:
+            values[column_of] = value
             self.bench.enter({order: tuple(values)})
 
     def _pasted(self, text: str, key: str) -> None:
@@ -231,7 +231,7 @@ class RunStep(Step):
             self.open_responses(path)
 
     def open_responses(self, path: Path) -> None:
-        """Enter what a table says."""
+        """Enter the responses in a table."""
         text = self.bench.result_of(lambda: path.read_text(encoding="utf-8-sig"))
         if text is not None:
             self.bench.paste(text)

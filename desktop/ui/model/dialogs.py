@@ -1,4 +1,4 @@
-"""What the factor model asks: what columns mean, and which traces are runs of what."""
+"""Dialogs of the factor model: what columns mean, and which traces are runs of which code and system."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NOTHING = "–"
 
 
 class AssignColumns(Dialog):
-    """Role by role: which heading, and in which unit. Accepted when all that is needed is named."""
+    """Asks for the heading and unit of every role; can be accepted when all necessary roles have one."""
 
     assigned = Signal(object, object)  # role -> heading, role -> unit
 
@@ -83,8 +83,8 @@ class AssignColumns(Dialog):
 
     def accept(self) -> None:
         columns = self._columns()
-        chosen = ((role, box) for role, box in self.units.items() if role in columns)
-        units = {role: box.currentText() for role, box in chosen if box.currentIndex() > 0}
+        boxes = ((role, box) for role, box in self.units.items() if role in columns)
+        units = {role: box.currentText() for role, box in boxes if box.currentIndex() > 0}
         super().accept()
         self.assigned.emit(columns, units)
 
@@ -105,7 +105,7 @@ class AssignColumns(Dialog):
 
 
 class AddRuns(Dialog):
-    """Traces as measurements: which, of what code on what system, and what of a run is measured."""
+    """Asks for traces as measurements: which, of which code and system, and what is measured of a run."""
 
     chosen = Signal(object, str, str, object)  # paths, code, system, Quantity
 
@@ -125,7 +125,7 @@ class AddRuns(Dialog):
         self.code = _names(codes, "Code")
         self.system = _names(systems, "System")
         kinds = {False: "Run time", True: "Duration of one phase"}
-        self.what = choices(kinds, currentIndexChanged=self._check)
+        self.measured = choices(kinds, currentIndexChanged=self._check)
         self.phase = set_up(QSpinBox(), range=(1, 4), accessibleName="Phase")
         self.n = set_up(
             QSpinBox(), range=(1, 999), accessibleName="Number of phases", value=4,
@@ -135,7 +135,7 @@ class AddRuns(Dialog):
         self.model = choices(kinds_of_phases, accessibleName="Kind of phases")
         phases = row(self.phase, QLabel("of"), self.n, self.model, None)
         fields = form(
-            ("&Code", self.code), ("&System", self.system), ("&Measured", self.what), ("Phase", phases)
+            ("&Code", self.code), ("&System", self.system), ("&Measured", self.measured), ("Phase", phases)
         )
         intro = quiet(
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
@@ -155,7 +155,7 @@ class AddRuns(Dialog):
 
     def accept(self) -> None:
         quantity = Quantity()
-        if self.what.currentData():
+        if self.measured.currentData():
             quantity = Quantity(self.phase.value(), self.n.value(), self.model.currentText())
         super().accept()
         self.chosen.emit(tuple(self._paths), self.code.currentText(), self.system.currentText(), quantity)
@@ -169,22 +169,22 @@ class AddRuns(Dialog):
 
     def _remove(self) -> None:
         for item in self.files.selectedItems():
-            at = self.files.row(item)
-            self.files.takeItem(at)
-            del self._paths[at]
+            index = self.files.row(item)
+            self.files.takeItem(index)
+            del self._paths[index]
         self._check()
 
     def _check(self) -> None:
         for widget in (self.phase, self.n, self.model):
-            widget.setEnabled(self.what.currentData())
+            widget.setEnabled(self.measured.currentData())
         named = self.code.currentText().strip() and self.system.currentText().strip()
         ready = bool(self._paths and named)
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(ready)
 
 
-def _names(known: Sequence[str], title: str) -> QComboBox:
+def _names(names: Sequence[str], title: str) -> QComboBox:
     """A name to be written, or one of those known."""
     tip = f"name of the {title.lower()}"
     return choices(
-        same(known), editable=True, accessibleName=title, lineEdit=set_up(QLineEdit(), placeholderText=tip)
+        same(names), editable=True, accessibleName=title, lineEdit=set_up(QLineEdit(), placeholderText=tip)
     )

@@ -81,18 +81,18 @@ class PlotPane(QWidget):
 
         self.tabs = set_up(QTabWidget(), documentMode=True)
         self._pages: list[dict[Chart, Draws]] = []
-        shown = self.quantity, self.several, self.log
-        self._page("Scaling", {self.scaling: lambda now: contents.scaling(
-            now, self.quantity.currentData(), self.several.currentData(), self.log.isChecked()
-        )}, *shown)  # fmt: skip
-        of_residuals = lambda now: contents.residuals(now, self.against.currentData())  # noqa: E731 - handed on
+        controls = self.quantity, self.several, self.log
+        self._page("Scaling", {self.scaling: lambda snapshot: contents.scaling(
+            snapshot, self.quantity.currentData(), self.several.currentData(), self.log.isChecked()
+        )}, *controls)  # fmt: skip
+        of_residuals = lambda snapshot: contents.residuals(snapshot, self.against.currentData())  # noqa: E731 - handed on
         self._page("Residuals", {self.residuals: of_residuals}, self.against)
         self._page("Quantile-quantile", {self.quantiles: contents.quantiles})
-        of_cells = lambda now: contents.cells(now, self.measure.currentData())  # noqa: E731 - handed on
+        of_cells = lambda snapshot: contents.cells(snapshot, self.measure.currentData())  # noqa: E731 - handed on
         self._page("Cells", {self.cells: of_cells}, self.measure, self.leave_out)
         relative = {
-            self.speeds: lambda now: contents.relative(now, "speed"),
-            self.works: lambda now: contents.relative(now, "work"),
+            self.speeds: lambda snapshot: contents.relative(snapshot, "speed"),
+            self.works: lambda snapshot: contents.relative(snapshot, "work"),
         }
         self._page("Speeds and works", relative, holder=both)
         self._page("Shares", {self.shares: contents.shares})
@@ -125,8 +125,7 @@ class PlotPane(QWidget):
     def picture(self) -> QImage:
         """Of the plot in sight; of two the first, or the one that has the focus."""
         plots = list(self._pages[self.tabs.currentIndex()])
-        chosen = next((plot for plot in plots if plot.hasFocus()), plots[0])
-        return chosen.picture()
+        return next((plot for plot in plots if plot.hasFocus()), plots[0]).picture()
 
     def show_tab(self, title: str) -> None:
         turn_to(self.tabs, title)

@@ -1,4 +1,4 @@
-"""What is to be fitted: functions of p, together or apart, response, reference, repeats."""
+"""The settings of a fit: functions of p, cells together or apart, response, reference, repeats."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS = 4
 
 
 class SettingsPane(QWidget):
-    """Every change is an edit of the bench, to be undone there."""
+    """The settings as fields; every change is an edit of the bench, which can be undone."""
 
     def __init__(self, bench: ModelBench) -> None:
         super().__init__()
@@ -41,15 +41,15 @@ class SettingsPane(QWidget):
         self._grid = set_up(QGridLayout(), horizontalSpacing=10, verticalSpacing=2)
         for text in THE_SEVEN:
             self._box(text)
-        self.own = set_up(
+        self.function = set_up(
             QLineEdit(), objectName="own_function", accessibleName="Function of your own",
             placeholderText="another function of p, such as log2(p)/p^0.5", returnPressed=self._add_own,
         )  # fmt: skip
         functions = "p, numbers, + - * / ^ ( ), log, log2, log10, sqrt, cbrt, exp"
         add = button("Add", self._add_own, f"Fit this function as well; {functions}")
         self.fault = set_up(QLabel(), objectName="own_fault", wordWrap=True, visible=False)
-        self.own.textEdited.connect(lambda _: self.fault.hide())
-        own = row((self.own, 1), add)
+        self.function.textEdited.connect(lambda _: self.fault.hide())
+        own_row = row((self.function, 1), add)
 
         self.kind = self._choice("Fit", _KINDS, bench.set_joint)
         self.response = self._choice("Response", _RESPONSES, bench.set_response)
@@ -59,22 +59,22 @@ class SettingsPane(QWidget):
             QCheckBox("Keep parameters positive"), clicked=bench.set_positive,
             toolTip="By default they are free: one below zero says that a function does not fit",
         )  # fmt: skip
-        chosen = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
+        options = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
         for number, (title, box) in enumerate(
             (("&Fit", self.kind), ("&Response", self.response), ("R&eference", self.reference),
              ("Re&peats", self.repeats))
         ):  # fmt: skip
             line, column = divmod(number, 2)
-            chosen.addWidget(titled(title, box), line, 2 * column)
-            chosen.addWidget(box, line, 2 * column + 1)
-            chosen.setColumnStretch(2 * column + 1, 1)
+            options.addWidget(titled(title, box), line, 2 * column)
+            options.addWidget(box, line, 2 * column + 1)
+            options.setColumnStretch(2 * column + 1, 1)
         self.best = set_up(
             QCheckBox("The best by AICc"),
             toolTip="All pairs of the functions are compared; a choice of your own ends this",
             clicked=lambda on: bench.set_functions(() if on else self._fitted()),
         )  # fmt: skip
         heading = QLabel("Functions of p that make up the time")
-        lay_out(self, row((heading, 1), self.best), self._grid, own, self.fault, chosen,
+        lay_out(self, row((heading, 1), self.best), self._grid, own_row, self.fault, options,
             self.positive, margins=(8, 6, 8, 4), spacing=4,
         )  # fmt: skip
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -84,12 +84,12 @@ class SettingsPane(QWidget):
         self._showing = True
         functions = settings.functions or self._fitted()
         self.best.setChecked(not settings.functions)
-        known = THE_SEVEN if new.selection is None else known_functions(new.selection.data)
-        for text in (*known, *functions):
+        offered = THE_SEVEN if new.selection is None else known_functions(new.selection.data)
+        for text in (*offered, *functions):
             self._box(text)
         for text, box in tuple(self._boxes.items()):
             box.setChecked(text in functions)
-            if text not in known and text not in functions:
+            if text not in offered and text not in functions:
                 self._grid.removeWidget(self._boxes.pop(text))
                 box.deleteLater()
         names = () if new.fit is None else (*new.fit.data.systems, *new.fit.data.codes)
@@ -117,26 +117,26 @@ class SettingsPane(QWidget):
         self._grid.addWidget(box, *free, Qt.AlignmentFlag.AlignLeft)
 
     def _choose(self) -> None:
-        chosen = [text for text, box in self._boxes.items() if box.isChecked()]
-        if chosen:
-            self._bench.set_functions(chosen)
+        functions = [text for text, box in self._boxes.items() if box.isChecked()]
+        if functions:
+            self._bench.set_functions(functions)
         else:
             # The last one stays: there is nothing to fit without a function.
             self.show_snapshot(self._bench.snapshot, self._bench.snapshot)
 
     def _add_own(self) -> None:
-        text = self.own.text().strip()
+        text = self.function.text().strip()
         fault = self._bench.check_function(text) if text else "write a function of p first, such as p^0.75"
         if fault:
             self.fault.setText(f"{capital(fault)}.")
             self.fault.show()
             return
         self.fault.hide()
-        self.own.clear()
+        self.function.clear()
         self._bench.set_functions([*self._fitted(), text])
 
     def _fitted(self) -> tuple[str, ...]:
-        """What is chosen, or was found to be best."""
+        """The chosen functions, or those found to be best."""
         snapshot = self._bench.snapshot
         return snapshot.project.settings.functions or (() if snapshot.fit is None else snapshot.fit.functions)
 

@@ -36,7 +36,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         self.picture = self._combo("Chart", lambda _: self._turn(), "Half-normal plot", "Pareto chart")
         self.tool(self.response, self.numbers, self.picture, self.page)
         links = Qt.TextInteractionFlag
-        self.where = set_up(
+        self.places_text = set_up(
             QLabel(), wordWrap=True, textFormat=Qt.TextFormat.RichText,
             accessibleName="Where the effect is in the trace",
             textInteractionFlags=links.LinksAccessibleByMouse | links.LinksAccessibleByKeyboard,
@@ -58,34 +58,34 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         self.chart = set_up(Chart(self.picture.currentText()), clicked=self._clicked)
         let_toggle(self.effects, self._toggle)
         self.beside((self.effects, self.rank), self.chart)
-        return stacked(self.where, (self._split, 1), spacing=4)
+        return stacked(self.places_text, (self._split, 1), spacing=4)
 
-    def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
-        shown = now.content
-        if not now.names:
+    def why_empty(self, snapshot: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
+        current = snapshot.content
+        if not snapshot.names:
             return (
                 "The project holds no experiment. Open one, or a table of runs: its effects stand here, and "
                 "choosing one marks where it runs in the trace."
             ), (self.add,)
-        if shown is None or (shown.task is not None and shown.effects is None):
+        if current is None or (current.task is not None and current.effects is None):
             return "The experiment is being read.", ()
-        if shown.project.experiment is None and shown.project.imported is None:
-            return self.unreadable(now.names[now.index], shown.problem)
-        if shown.effects is not None:
+        if current.project.experiment is None and current.project.imported is None:
+            return self.unreadable(snapshot.names[snapshot.index], current.problem)
+        if current.effects is not None:
             return "", ()
-        return (
-            ("The trials are being analysed.", ()) if self._side.busy else (shown.why_empty, (self.page_of,))
-        )
+        if self._side.busy:
+            return "The trials are being analysed.", ()
+        return current.why_empty, (self.page_of,)
 
     def show_results(self, old: EffectsSnapshot, new: EffectsSnapshot) -> None:
-        shown, before = new.content, old.content
-        assert shown is not None
-        if before is None or (shown.effects, shown.project) != (before.effects, before.project):
-            self._fill(shown)
-        drawn, last = (one and (one.effects, one.project.analysis, one.selected) for one in (shown, before))
+        current, former = new.content, old.content
+        assert current is not None
+        if former is None or (current.effects, current.project) != (former.effects, former.project):
+            self._fill(current)
+        drawn, last = (one and (one.effects, one.project.analysis, one.selected) for one in (current, former))
         if drawn != last:
             self._draw()
-            self._fill_table(shown)
+            self._fill_table(current)
         if new.pinned is not old.pinned:
             largest = () if new.pinned is None else new.pinned.largest(_REGIONS)
             refill(self.region, {"": "by its name", **{name: self._called(name) for name in largest}})
@@ -93,7 +93,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         super().show_snapshot(old, new)
-        if self._made and why_empty(new) != why_empty(old):
+        if self._has_content and why_empty(new) != why_empty(old):
             self._say(self._side.snapshot)
 
     def _fill(self, snapshot: ExperimentSnapshot) -> None:
@@ -105,7 +105,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         self.useless = set() if several else {self.response}
 
     def _fill_table(self, snapshot: ExperimentSnapshot) -> None:
-        """The table in view, if what it shows is another."""
+        """Fill the table in view, if it shows other effects."""
         from desktop.workbench import effect_rows
 
         table = self.rank if self.numbers.currentIndex() else self.effects
@@ -118,26 +118,26 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         """The chart that is chosen."""
         from desktop.ui.experiment import charts
 
-        shown = self._side.snapshot.content
-        if shown is None or shown.effects is None:
+        current = self._side.snapshot.content
+        if current is None or current.effects is None:
             return
-        half, unit = shown.project.analysis.half, shown.effect_unit
+        half, unit = current.project.analysis.half, current.effect_unit
         if self.picture.currentIndex() == 0:
-            content = charts.half_normal(shown.effects, shown.every, half, unit, shown.selected)
+            content = charts.half_normal(current.effects, current.every, half, unit, current.selected)
         else:
             em = self.fontMetrics().height()
             rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
-            content = charts.pareto(shown.effects, shown.every, half, unit, shown.selected, rows)
-        effects = f"{len(shown.effects.effects)} effects, which stand in the table"
+            content = charts.pareto(current.effects, current.every, half, unit, current.selected, rows)
+        effects = f"{len(current.effects.effects)} effects, which stand in the table"
         self.chart.set_content(content, content.empty or f"{self.picture.currentText()} of {effects}")
 
     def _turn(self) -> None:
         """Show the table and the chart that are chosen."""
         self.tables.setCurrentIndex(self.numbers.currentIndex())
         self.chart.setAccessibleName(self.picture.currentText())
-        shown = self._side.snapshot.content
-        if shown is not None and shown.effects is not None:
-            self._fill_table(shown)
+        current = self._side.snapshot.content
+        if current is not None and current.effects is not None:
+            self._fill_table(current)
             self._draw()
 
     # ---- in the trace
@@ -146,43 +146,43 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         return self._workbench.snapshot.project.names.get(region, region)
 
     @property
-    def _asked(self) -> PinnedFactor | None:
-        """The factor of which the region can be chosen: the first one without, else the first one."""
+    def _factor(self) -> PinnedFactor | None:
+        """The factor whose region can be chosen: the first one without a region, else the first one."""
         places = self._side.snapshot.places
         return next((place for place in places if not place.region), places[0] if places else None)
 
     def _say(self, new: EffectsSnapshot) -> None:
-        shown, place = new.content, self._asked
+        current, place = new.content, self._factor
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor.replace("&", "&&") if place is not None else "factor"
         rename(self.region_label, f"Region of {name}")
-        if place is not None and shown is not None:
-            chosen = shown.project.regions.get(place.factor, "")
-            self.region.setCurrentIndex(max(self.region.findData(chosen), 0))
+        if place is not None and current is not None:
+            region = current.project.regions.get(place.factor, "")
+            self.region.setCurrentIndex(max(self.region.findData(region), 0))
         lines = []
-        if shown is None or not shown.selected or (new.pinned is not None and not new.places):
+        if current is None or not current.selected or (new.pinned is not None and not new.places):
             lines.append("Choose an effect: its regions are marked in timeline, statistics and profile.")
         elif new.pinned is None:
-            now = self._workbench.snapshot
-            if now.document is not None and not now.document.regions:
+            trace = self._workbench.snapshot
+            if trace.document is not None and not trace.document.regions:
                 lines.append("This trace names no regions, so no effect can be found in it.")
             else:
-                lines.append(escape(now.explained.problem or why_empty(now)))
-        lines += [self._factor_words(one) for one in new.places]
-        if shown is not None and shown.problem:
-            lines.append(escape(shown.problem))
-        self.where.setText("<br>".join(lines))
+                lines.append(escape(trace.explained.problem or why_empty(trace)))
+        lines += [self._factor_words(factor) for factor in new.places]
+        if current is not None and current.problem:
+            lines.append(escape(current.problem))
+        self.places_text.setText("<br>".join(lines))
 
     def _factor_words(self, place: PinnedFactor) -> str:
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:
             return f"No region is called like <b>{factor}</b> or its routine: choose the one that it is."
-        of = common((one.inclusive_s for one in place.phases), "proc·s")
+        scale = common((phase.inclusive_s for phase in place.phases), "proc·s")
         phases = ", ".join(
-            f"<a href='{one.phase}'>phase {one.phase + 1}</a>: {escape(scaled(one.inclusive_s, of))}"
-            for one in place.phases
+            f"<a href='{p.phase}'>phase {p.phase + 1}</a>: {escape(scaled(p.inclusive_s, scale))}"
+            for p in place.phases
         )
         name = f"<b>{factor}</b>" if factor == region else f"<b>{factor}</b> ({region})"
         return f"{name}: {phases or 'in none of these phases'}"
@@ -194,9 +194,9 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
 
     def _clicked(self, key: int, more: bool) -> None:
         """Choose the term; with Ctrl held, take it out of the model or put it back."""
-        shown = self._side.snapshot.content
-        if shown is not None and shown.every is not None and 0 <= key < len(shown.every.effects):
-            term = shown.every.effects[key].term
+        current = self._side.snapshot.content
+        if current is not None and current.every is not None and 0 <= key < len(current.every.effects):
+            term = current.every.effects[key].term
             self._choose(term)
             if more:
                 self._toggle(term)
@@ -211,8 +211,8 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
             self._side.bench.choose_rows(self.response.itemData(place))
 
     def _choose_region(self, name: str) -> None:
-        if self._asked is not None:
-            self._side.pin_to(self._asked.factor, name)
+        if self._factor is not None:
+            self._side.pin_to(self._factor.factor, name)
 
 
 PANEL = PanelSpec(

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from desktop.data.iterations import Iterations, Level
 
 #: Phases that can be asked for in an iteration.
-_MOST = 20
+_MOST_PHASES = 20
 
 
 class IterationsPanel(Panel):
-    """Which loop, its sentence, chart and odd iterations; what shows them is made when there are some."""
+    """Which loop, its sentence, chart and odd iterations; their widgets are made when there are some."""
 
     ROOM = 19  # the chart and some rows are seen
 
@@ -34,26 +34,26 @@ class IterationsPanel(Panel):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self._theme: Theme = LIGHT
-        self._found: Iterations | None = None
+        self._iterations: Iterations | None = None
         self._fit: PhaseFit | None = None
-        self._made = False
+        self._has_content = False
         self.words = quiet(textFormat=Qt.TextFormat.PlainText, accessibleName="Iterations found")
         self.tools, self.flow = flowing()
         self.tools.hide()
-        self._whole = lay_out(self, self.words, self.tools, margins=(6, 4, 6, 4), spacing=4)
-        self._whole.addStretch(0)
+        self._layout = lay_out(self, self.words, self.tools, margins=(6, 4, 6, 4), spacing=4)
+        self._layout.addStretch(0)
 
     def _make(self) -> None:
         from desktop.ui.plots.chart import Chart
         from desktop.ui.tables import FrameView
 
-        self._made = True
+        self._has_content = True
         policy = QComboBox.SizeAdjustPolicy.AdjustToContents
         self.level = choices(
             {}, act=lambda _: self._show_level(), accessibleName="Loop", sizeAdjustPolicy=policy
         )
         self.phases = set_up(
-            QSpinBox(), range=(0, _MOST), specialValueText="as suggested",
+            QSpinBox(), range=(0, _MOST_PHASES), specialValueText="as suggested",
             accessibleName="Phases in an iteration", valueChanged=lambda _: self._draw(),
         )  # fmt: skip
         label = titled("Phases in it", self.phases)
@@ -68,7 +68,7 @@ class IterationsPanel(Panel):
         self.chart = Chart("One iteration that stands for all")
         self.odd = set_up(FrameView("Odd iterations"), chosen=self._show_odd)
         self.parts = divided(Qt.Orientation.Horizontal, (self.chart, 3), (self.odd, 2))
-        self._whole.insertWidget(2, self.parts, 1)
+        self._layout.insertWidget(2, self.parts, 1)
         join(self)
         dress(self, self._theme)
 
@@ -80,24 +80,25 @@ class IterationsPanel(Panel):
     minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
-        """What a scroll area asks for: the least height for words, tools and chart."""
+        """The least height for words, tools and chart; a scroll area asks for it."""
         em = self.fontMetrics().height()
         words = self.words.heightForWidth(width - 12)
-        tools = self.tools.heightForWidth(width - 12) if self._found is not None and self._made else 0
+        with_tools = self._iterations is not None and self._has_content
+        tools = self.tools.heightForWidth(width - 12) if with_tools else 0
         return max(words, 0) + max(tools, 0) + 9 * em
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if self._made and not new.boundaries and old.boundaries and self.drawn.isChecked():
+        if self._has_content and not new.boundaries and old.boundaries and self.drawn.isChecked():
             self.drawn.setChecked(False)  # of a run that is no longer shown
         iterations = new.explained.iterations if new.explained.run is new.run else None
         if iterations is None:
-            self._found = None
+            self._iterations = None
             self.words.setText(new.explained.problem or self._waiting(new))
             self._arrange()
             return
-        if iterations is not self._found:
-            self._found = iterations
-            if iterations.levels and not self._made:
+        if iterations is not self._iterations:
+            self._iterations = iterations
+            if iterations.levels and not self._has_content:
                 self._make()
             self._arrange()
             if iterations.levels:
@@ -112,11 +113,11 @@ class IterationsPanel(Panel):
         return why_empty(new)
 
     def _arrange(self) -> None:
-        """What shows loops is there while there are some."""
-        there = self._found is not None and self._found.found
-        self.tools.setVisible(there)
-        if self._made:
-            self.parts.setVisible(there)
+        """Show the widgets of loops while there are loops."""
+        visible = self._iterations is not None and self._iterations.found
+        self.tools.setVisible(visible)
+        if self._has_content:
+            self.parts.setVisible(visible)
 
     def _list_levels(self, iterations: Iterations) -> None:
         loops = [level.loop for level in iterations.levels]
@@ -125,17 +126,17 @@ class IterationsPanel(Panel):
         self._show_level()
 
     @property
-    def shown(self) -> Level | None:
-        """The loop that is chosen."""
-        place = self.level.currentIndex() if self._made else -1
-        levels = () if self._found is None else self._found.levels
+    def selected_level(self) -> Level | None:
+        """The chosen loop."""
+        place = self.level.currentIndex() if self._has_content else -1
+        levels = () if self._iterations is None else self._iterations.levels
         return levels[place] if 0 <= place < len(levels) else None
 
     def _show_level(self) -> None:
-        level = self.shown
-        if level is None or self._found is None:
+        level = self.selected_level
+        if level is None or self._iterations is None:
             return
-        self.words.setText(f"{level.sentence} {self._found.reason}")
+        self.words.setText(f"{level.sentence} {self._iterations.reason}")
         text = "Phases of the run between the iterations, so that table and statistics tell of each"
         _offer(self.split, level.loop.count, text)
         self._list_odd(level)
@@ -167,24 +168,24 @@ class IterationsPanel(Panel):
         self.odd.show_rows(columns, rows, "Iterations that last longer than their neighbours")
 
     def _draw(self) -> None:
-        """The chart, with as many phases as are asked for."""
+        """The chart, with the chosen number of phases."""
         from desktop.data.iteration_charts import fold_chart
         from desktop.data.iterations import firm_in, phases_in
 
-        level, run = self.shown, self._workbench.snapshot.run
+        level, run = self.selected_level, self._workbench.snapshot.run
         if level is None or run is None:
             return
-        asked = self.phases.value() or None
+        n = self.phases.value() or None
         model = self._workbench.snapshot.project.phases.model
-        # Of a budget the parameters would be asked for.
-        self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
+        # The model "budget" would take n as the number of parameters.
+        self._fit = phases_in(level, run.curve.capacity, n, "mixed" if model == "budget" else model)
         firm = firm_in(level, run.curve, self._fit)
         inner = ", ".join(
             quantity(t, "s", 4) + ("" if one is None else f" ({one.words})")
             for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
         )
-        breaks = f", with breakpoints at {inner}" if inner else ""
-        words = f"{level.sentence} Phases in an iteration: {self._fit.n}{breaks}."
+        where = f", with breakpoints at {inner}" if inner else ""
+        words = f"{level.sentence} Phases in an iteration: {self._fit.n}{where}."
         self.chart.set_content(fold_chart(level, self._fit, firm), words)
         text = "The phases of this iteration in every iteration of the run"
         _offer(self.inner, level.loop.count * self._fit.n, text)
@@ -192,15 +193,15 @@ class IterationsPanel(Panel):
     # ---- acting
 
     def _draw_boundaries(self) -> None:
-        level = self.shown
-        shown = level is not None and self.drawn.isChecked()
-        times = tuple(level.loop.bounds.tolist()) if level is not None and shown else ()
+        level = self.selected_level
+        drawn = level is not None and self.drawn.isChecked()
+        times = tuple(level.loop.bounds.tolist()) if level is not None and drawn else ()
         QTimer.singleShot(0, self, lambda: self._workbench.draw_boundaries(times))
 
     def _take(self, *, inner: bool) -> None:
         from desktop.core.iterations import unfolded
 
-        level = self.shown
+        level = self.selected_level
         if level is None or self._fit is None:
             return
         times = level.loop.bounds.tolist()
@@ -209,14 +210,14 @@ class IterationsPanel(Panel):
         self._workbench.take_breakpoints(times)
 
     def _show_odd(self, index: object) -> None:
-        level = self.shown
+        level = self.selected_level
         if level is not None and isinstance(index, int):
             bounds = level.loop.bounds
             self.placeAsked.emit(float(bounds[index]), float(bounds[index + 1]))
 
 
 def _offer(button: QPushButton, phases: int, text: str) -> None:
-    """A button that makes so many phases, if there may be so many."""
+    """Enable a button that makes so many phases, if there may be so many."""
     few = phases < N_LIMIT
     set_up(button, enabled=few, toolTip=text if few else f"There may be {N_LIMIT} phases at most")
 

@@ -64,13 +64,13 @@ class MessagesPanel(Panel):
         self, sender: Ints, receiver: Ints, weight: Ints, names: tuple[str, ...], unit: str
     ) -> tuple[Content, str]:
         """Senders from the top, receivers from the left, brighter is more (logarithmic), and the busiest pair
-        in words. Sparse entries by location; receivers that are not known are left out."""
+        in words. Sparse entries by location; those without a known receiver are left out."""
         size = len(names)
         step = max(1, math.ceil(size / _CELLS))
         count = max(1, math.ceil(size / step))
-        known = receiver >= 0
+        has_receiver = receiver >= 0
         grid = np.zeros((count, count))
-        np.add.at(grid, (sender[known] // step, receiver[known] // step), weight[known])
+        np.add.at(grid, (sender[has_receiver] // step, receiver[has_receiver] // step), weight[has_receiver])
         spans = tuple(
             names[i] if step == 1 else f"{names[i]} – {names[min(i + step, size) - 1]}"
             for i in range(0, size, step)

@@ -66,20 +66,20 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         self.note = set_up(Elided(), textFormat=Qt.TextFormat.PlainText)
         return stacked((self._split, 1), self.note, spacing=4)
 
-    def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
-        shown = now.content
-        if not now.names:
+    def why_empty(self, snapshot: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
+        model = snapshot.content
+        if not snapshot.names:
             why = "The project holds no table of run times. Open one"
             if self._workbench.snapshot.run is None:
                 return f"{why}.", (self.add,)
             return f"{why}, or begin one with this run: the button above.", (self.add,)
-        if shown is None or (shown.task is not None and shown.project.table is None):
+        if model is None or (model.task is not None and model.project.table is None):
             return "The table is being read.", ()
-        if shown.project.table is None:
-            name = now.names[now.index]
-            if shown.unassigned is not None:
+        if model.project.table is None:
+            name = snapshot.names[snapshot.index]
+            if model.unassigned is not None:
                 return f"The columns of {name} have to be named: open its page.", (self.page_of,)
-            return self.unreadable(name, shown.problem)
+            return self.unreadable(name, model.problem)
         return "", ()
 
     def _show(self, old: ModelSideSnapshot, new: ModelSideSnapshot) -> None:
@@ -90,29 +90,29 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         from desktop.ui.model import contents
         from desktop.workbench import model_results as results
 
-        shown, before = new.content, old.content
-        assert shown is not None
-        if before is None or shown.fit is not before.fit:
+        model, last = new.content, old.content
+        assert model is not None
+        if last is None or model.fit is not last.fit:
             empty = results.EMPTY
-            self.parameters.show_sheet(empty if shown.fit is None else results.parameter_sheet(shown.fit))
-        if before is None or shown.sheet is not before.sheet or new.rows != old.rows:
-            sheet = shown.sheet or results.EMPTY
-            mine = np.isin(sheet.keys, [row.line for row in new.rows])
+            self.parameters.show_sheet(empty if model.fit is None else results.parameter_sheet(model.fit))
+        if last is None or model.sheet is not last.sheet or new.here != old.here:
+            sheet = model.sheet or results.EMPTY
+            mine = np.isin(sheet.keys, [row.line for row in new.here])
             self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
-        if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
-            self.measured.select(shown.view.lines)
-        known = ((), ()) if shown.fit is None else (shown.fit.data.codes, shown.fit.data.systems)
-        for k, (box, names) in enumerate(zip((self.code, self.system), known, strict=True)):
+        if last is None or model.view.lines != last.view.lines or model.sheet is not last.sheet:
+            self.measured.select(model.view.lines)
+        names_of = ((), ()) if model.fit is None else (model.fit.data.codes, model.fit.data.systems)
+        for k, (box, names) in enumerate(zip((self.code, self.system), names_of, strict=True)):
             refill(box, same(names))
-            if shown.cell is not None:
-                box.setCurrentIndex(shown.cell[k])
+            if model.cell is not None:
+                box.setCurrentIndex(model.cell[k])
             box.setEnabled(bool(names))
         drawn = ("fit", "view", "previous", "selection")
-        if new.rows != old.rows or any(getattr(shown, of) is not getattr(before, of, None) for of in drawn):
-            here = frozenset(row.line for row in new.rows)
-            self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
-        notes = [shown.problem] if shown.problem else []
-        notes += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
+        if new.here != old.here or any(getattr(model, f) is not getattr(last, f, None) for f in drawn):
+            own_lines = frozenset(row.line for row in new.here)
+            self.scaling.set_content(*contents.scaling(model, "time", "cell", True, own_lines))
+        notes = [model.problem] if model.problem else []
+        notes += [*model.headline, *results.warnings(model.fit, model.selection)]
         self.note.setText(" ".join(f"{capital(text.rstrip('.'))}." for text in notes))
         self.note.setVisible(bool(notes))
 
@@ -129,23 +129,23 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
     # ---- this run
 
     def _suggest(self) -> None:
-        """Names for the run, unless the user has written others; known ones to be chosen."""
+        """Propose names for the run, unless the user has written others; offer those of the table."""
         side = self._side
-        there = self._workbench.snapshot.run is not None
+        has_run = self._workbench.snapshot.run is not None
         for widget in self.this_run:
-            widget.setVisible(there)
-        if not there:
+            widget.setVisible(has_run)
+        if not has_run:
             return
-        shown = side.snapshot.content
-        data = None if shown is None or shown.selection is None else shown.selection.data
+        model = side.snapshot.content
+        data = None if model is None or model.selection is None else model.selection.data
         suggested = side.names_of_run()
-        for box, now, before, known in (
+        for box, name, old_name, names in (
             (self.as_code, suggested[0], self._suggested[0], () if data is None else data.codes),
             (self.on_system, suggested[1], self._suggested[1], () if data is None else data.systems),
         ):
             text = box.currentText()
-            refill(box, same(known[:100]))
-            box.setEditText(now if text in ("", before) else text)
+            refill(box, same(names[:100]))
+            box.setEditText(name if text in ("", old_name) else text)
             line = box.lineEdit()
             if line is not None and not line.hasFocus():
                 line.setCursorPosition(0)
@@ -157,8 +157,8 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         side = self._side
         code, system = self.as_code.currentText(), self.on_system.currentText()
         rows = side.rows_of_run(code, system, phases=self.phases.isChecked())
-        shown = side.snapshot.content
-        table = None if shown is None else shown.project.table
+        model = side.snapshot.content
+        table = None if model is None else model.project.table
         times = table is None or not table.transformed
         self.add_run.setEnabled(bool(rows) and times)
         if not times:

@@ -445,7 +445,7 @@ class PhasesPanel(QScrollArea):
         if new.fit is not None and not new.refining:
             self.epsilon_plot.set_beyond(n, new.fit.epsilon)
         for plot in (self.epsilon_plot, self.breakpoint_picture):
-            if plot.swept(n) or not new.refining:  # its error is known
+            if plot.covers(n) or not new.refining:  # its error is known
                 plot.set_n(n)
 
     def _show_project(self, new: Snapshot) -> None:

@@ -89,14 +89,14 @@ class ProfilePanel(Panel):
         if new.marked != self._marked:
             self._marked = new.marked
             self._mark()
-        same = new.explained is old.explained and why_empty(new) == why_empty(old)
-        if same and new.project.names is self._names:
+        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if unchanged and new.project.names is self._names:
             return
-        before, self._explained = self._explained, new.explained
+        previous, self._explained = self._explained, new.explained
         renamed = new.project.names != self._names
         self._names = new.project.names
         if renamed or any(
-            getattr(before, name) is not getattr(new.explained, name) for name in ("calls", "flat", "stats")
+            getattr(previous, name) is not getattr(new.explained, name) for name in ("calls", "flat", "stats")
         ):
             self._fill()
         self._tell()
@@ -116,8 +116,8 @@ class ProfilePanel(Panel):
                 if self._names:
                     frame["region"] = [self._names.get(name, name) for name in frame["region"]]
             if kind == "tree":
-                shown = frame["region"].where(~frame["folded"], frame["region"] + " (paths folded)")
-                frame["shown"] = shown
+                labels = frame["region"].where(~frame["folded"], frame["region"] + " (paths folded)")
+                frame["shown"] = labels
                 parents = frame.index.get_indexer(frame["parent"])
                 parents[frame["parent"] == frame["path"]] = -1
             self.view.show_frame(frame, columns, parents=parents)
@@ -132,8 +132,8 @@ class ProfilePanel(Panel):
         frame = self.view.frames.frame
         if frame is None or not self._marked or "region" not in frame:
             return
-        wanted = {self._names.get(name, name) for name in self._marked}
-        rows = [k for k, name in enumerate(frame["region"]) if name in wanted]
+        names = {self._names.get(name, name) for name in self._marked}
+        rows = [k for k, name in enumerate(frame["region"]) if name in names]
         self.view.select_rows(rows[:_MARKED])
 
     def _tell(self) -> None:

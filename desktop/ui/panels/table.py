@@ -62,18 +62,18 @@ ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "r
 
 
 def columns_of(
-    of: CurveQuantity, tracks: Sequence[StepCurve] = (), firm: Sequence[Firm | None] = ()
+    quantity: CurveQuantity, tracks: Sequence[StepCurve] = (), firm: Sequence[Firm | None] = ()
 ) -> list[Column]:
-    """The columns for phases of what a curve counts, and the means of more curves."""
+    """The columns for phases of a curve of `quantity`, and for the means of more curves."""
     columns = [*COLUMNS, *(REPEATS if any(firm) else ())]
-    if of != PROCESSORS:
+    if quantity != PROCESSORS:
         words = {
-            "mean": ("Mean", f"Mean of the curve: {of.name}"),
+            "mean": ("Mean", f"Mean of the curve: {quantity.name}"),
             "work": ("Integral", "The curve times time"),
             "level": ("Level", "The fit at its start"),
             "efficiency": ("Share", "Mean of all that there are"),
         }
-        of_curve = (c for c in columns if c.name != "efficiency" or of.counted)
+        of_curve = (c for c in columns if c.name != "efficiency" or quantity.counted)
         worded = ((c, *words.get(c.name, (c.title, c.tip))) for c in of_curve)
         columns = [replace(c, title=title, tip=tip) for c, title, tip in worded]
     return columns + [
@@ -85,21 +85,22 @@ def columns_of(
 def arrays_of(
     rows: Sequence[PhaseRow],
     fit: PhaseFit,
-    of: CurveQuantity,
+    quantity: CurveQuantity,
     tracks: Sequence[StepCurve] = (),
     firm: Sequence[Firm | None] = (),
 ) -> ArrayTable:
     """The table that `columns_of` shows."""
     from desktop.core.phase_stats import phase_arrays
 
-    return phase_arrays(rows, fit, of, [(curve, f"track {k}") for k, curve in enumerate(tracks, 1)], firm)
+    named = [(curve, f"track {k}") for k, curve in enumerate(tracks, 1)]
+    return phase_arrays(rows, fit, quantity, named, firm)
 
 
-def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity = PROCESSORS) -> Texts:
+def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, quantity: CurveQuantity = PROCESSORS) -> Texts:
     """Headings and rows of the table as they stand on paper, in the words of the window."""
     named = ("name",) if any(row.name for row in rows) else ()
-    columns = [c for c in columns_of(of) if c.name in (*ON_PAPER, *named)]
-    return shown_texts(arrays_of(rows, fit, of), columns)
+    columns = [c for c in columns_of(quantity) if c.name in (*ON_PAPER, *named)]
+    return shown_texts(arrays_of(rows, fit, quantity), columns)
 
 
 class TablePanel(Panel):
@@ -117,7 +118,7 @@ class TablePanel(Panel):
         self.view.clicked.connect(self._select)
         lay_out(self, self.view, margins=0)
 
-    # Methods, as a function of its own would keep the workbench for as long as the table's model.
+    # Methods, as closures would keep the workbench alive for as long as the table's model.
     def _rename(self, row: int, _column: int, text: str) -> None:
         self._workbench.name_phase(row, text)
 
@@ -126,13 +127,13 @@ class TablePanel(Panel):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.rows is not old.rows or new.tracks != old.tracks or new.firm != old.firm:
-            of = PROCESSORS if new.run is None else new.run.curve.quantity
+            quantity = PROCESSORS if new.run is None else new.run.curve.quantity
             tracks = [curve for _, curve in new.tracks]
-            columns = columns_of(of, tracks, new.firm)
-            again = None if columns == self._columns else columns
+            columns = columns_of(quantity, tracks, new.firm)
+            new_columns = None if columns == self._columns else columns
             self._columns = columns
-            table = None if new.fit is None else arrays_of(new.rows, new.fit, of, tracks, new.firm)
-            self.view.show_frame(table, again)
+            table = None if new.fit is None else arrays_of(new.rows, new.fit, quantity, tracks, new.firm)
+            self.view.show_frame(table, new_columns)
         phase = new.project.view.phase
         if self.view.keys != (() if phase is None else (phase,)):
             self.view.select_key("" if phase is None else phase)

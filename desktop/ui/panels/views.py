@@ -20,18 +20,18 @@ from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
-def _span(span: tuple[float, float | None], of: Scale) -> str:
-    start, end_s = scaled(span[0], of), span[1]
-    return start if end_s is None else f"{start} – {scaled(end_s, of)}"
+def _span(span: tuple[float, float | None], scale: Scale) -> str:
+    start, end_s = scaled(span[0], scale), span[1]
+    return start if end_s is None else f"{start} – {scaled(end_s, scale)}"
 
 
-def _time(span: tuple[float, float | None] | None, of: Scale) -> tuple[float, str]:
-    """By what a range is sorted, and how it is shown."""
-    return (0.0, "whole run") if not span else (span[0], _span(span, of))
+def _time(span: tuple[float, float | None] | None, scale: Scale) -> tuple[float, str]:
+    """The key by which a range is sorted, and its text."""
+    return (0.0, "whole run") if not span else (span[0], _span(span, scale))
 
 
 def _exact(time_s: float) -> str:
-    """All digits but the last, which is the noise of arithmetic."""
+    """All digits but the last, which is rounding error."""
     return f"{time_s:.15g}"
 
 
@@ -48,8 +48,8 @@ NOTE_COLUMNS = (
 
 
 class ViewsPanel(Panel):
-    """`viewAsked` with a number, `rangeAsked` with a range of time: the plots are the window's.
-    `keepAsked` with a number: what is seen now is to be kept under it."""
+    """Tables of views and annotations. Signals: `viewAsked` (number of the view to show), `rangeAsked` (range
+    to show, s), `keepAsked` (number under which the present view is to be kept), `noteAsked`."""
 
     viewAsked = Signal(int)
     keepAsked = Signal(int)
@@ -90,42 +90,42 @@ class ViewsPanel(Panel):
         table.show_frame(None, columns)
         # A stretched column gives way to the others, but not so far that its heading is cut.
         wide = next(column.title for column in columns if column.stretch)
-        least = self.fontMetrics().horizontalAdvance(wide) + self.fontMetrics().height()
-        table.horizontalHeader().setMinimumSectionSize(least)
+        width = self.fontMetrics().horizontalAdvance(wide) + self.fontMetrics().height()
+        table.horizontalHeader().setMinimumSectionSize(width)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.activatedKey.connect(lambda _: act())
         return table
 
-    def _buttons(self, chosen: FrameView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
-        """The first needs nothing; all others act on what is `chosen` in a table."""
+    def _buttons(self, table: FrameView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
+        """Buttons in a row; all but the first are enabled while a row of `table` is selected."""
         row = Flow()
-        made = [
+        tools = [
             set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act())
             for text, tip, act in buttons
         ]
-        for button in made:
+        for button in tools:
             row.addWidget(button)
 
         def refresh(*_: object) -> None:
-            for button in made[1:]:
-                button.setEnabled(chosen.selectionModel().hasSelection())
+            for button in tools[1:]:
+                button.setEnabled(table.selectionModel().hasSelection())
 
-        chosen.selectionModel().selectionChanged.connect(refresh)
-        chosen.model().modelReset.connect(refresh)
+        table.selectionModel().selectionChanged.connect(refresh)
+        table.model().modelReset.connect(refresh)
         refresh()
         return row
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        project, before = new.project, old.project
-        of = time_scale(1.0 if new.run is None else new.run.curve.duration)  # that of the axis
-        if project.views is not before.views or new.document is not old.document:
+        project, last = new.project, old.project
+        scale = time_scale(1.0 if new.run is None else new.run.curve.duration)  # that of the axis
+        if project.views is not last.views or new.document is not old.document:
             self._views = tuple(project.views)
             self._show(
                 self.view_table,
-                [(v.number, v.name or f"View {v.number}", *_time(v.view.span, of)) for v in self._views],
+                [(v.number, v.name or f"View {v.number}", *_time(v.view.span, scale)) for v in self._views],
                 ("key", "view", "start_s", "time"),
             )
-        if project.annotations is not before.annotations or new.document is not old.document:
+        if project.annotations is not last.annotations or new.document is not old.document:
             self._locations = () if new.document is None else new.document.locations
             self._notes = tuple(project.annotations)
             self._show(
@@ -133,7 +133,7 @@ class ViewsPanel(Panel):
                 [
                     (
                         " ".join(note.text_at(self._locations).split()),
-                        *_time((note.start_s, note.end_s), of),
+                        *_time((note.start_s, note.end_s), scale),
                         COLOUR_NAMES[note.colour] + (", hidden" if note.hidden else ""),
                     )
                     for note in self._notes
@@ -157,33 +157,33 @@ class ViewsPanel(Panel):
         return self._views[keys[0]] if keys else None
 
     def keep(self) -> None:
-        """What is seen, under the next free number; where there is none, under the chosen one."""
-        taken = {view.number for view in self._views}
-        free = next((k for k in range(1, VIEWS + 1) if k not in taken), None)
-        chosen = self._view()
+        """Keep the present view under the next free number, else in place of the selected one."""
+        numbers = {view.number for view in self._views}
+        free = next((k for k in range(1, VIEWS + 1) if k not in numbers), None)
+        selected = self._view()
         if free is not None:
             self.keepAsked.emit(free)
-        elif chosen is not None:
-            self.keepAsked.emit(chosen.number)
+        elif selected is not None:
+            self.keepAsked.emit(selected.number)
 
     def go_to_view(self) -> None:
-        chosen = self._view()
-        if chosen is not None:
-            self.viewAsked.emit(chosen.number)
+        view = self._view()
+        if view is not None:
+            self.viewAsked.emit(view.number)
 
     def rename_view(self) -> None:
-        chosen = self._view()
-        if chosen is None:
+        view = self._view()
+        if view is None:
             return
         ask_text(
-            self, f"Rename view {chosen.number}", "Name", chosen.name,
-            lambda text: self._workbench.rename_view(chosen.number, text.strip()),
+            self, f"Rename view {view.number}", "Name", view.name,
+            lambda text: self._workbench.rename_view(view.number, text.strip()),
         )  # fmt: skip
 
     def delete_view(self) -> None:
-        chosen = self._view()
-        if chosen is not None:
-            self._workbench.remove_view(chosen.number)
+        view = self._view()
+        if view is not None:
+            self._workbench.remove_view(view.number)
 
     # ---- annotations
 
@@ -202,11 +202,11 @@ class ViewsPanel(Panel):
         if index is not None:
             note = self._notes[index]
 
-            def keep(made: Annotation) -> None:
+            def keep(edited: Annotation) -> None:
                 fields = ("text", "start_s", "end_s", "colour", "location")
-                self._workbench.change_annotation(index, **{k: getattr(made, k) for k in fields})
+                self._workbench.change_annotation(index, **{k: getattr(edited, k) for k in fields})
 
-            set_up(NoteDialog(self, "Edit annotation", note, self._locations), taken=keep).open()
+            set_up(NoteDialog(self, "Edit annotation", note, self._locations), confirmed=keep).open()
 
     def hide_note(self) -> None:
         index = self._note()
@@ -220,12 +220,12 @@ class ViewsPanel(Panel):
 
 
 class NoteDialog(Dialog):
-    """Text, time, location and colour of an annotation; `taken` gets it when all is as it must be.
+    """Asks for text, time, location and colour of an annotation; `confirmed` emits it when it is valid.
 
-    `locations`: what those of the trace are called; of a trace without any there is nothing to choose.
+    `locations`: the names of those of the trace; without any, no location can be chosen.
     """
 
-    taken = Signal(object)
+    confirmed = Signal(object)
 
     def __init__(self, parent: QWidget, title: str, note: Annotation, locations: Sequence[str] = ()) -> None:
         super().__init__(parent, "note_dialog", title)
@@ -249,14 +249,14 @@ class NoteDialog(Dialog):
             self.colour.setItemIcon(k, QIcon(patch))
         self.problem = quiet()
         self.buttons = self.ending()
-        where = [("&Location", self.location)] if self.location.count() > 1 else []
+        location_rows = [("&Location", self.location)] if self.location.count() > 1 else []
         form(
-            ("&Text", self.text), ("&Start (s)", self.start), ("&End (s)", self.end), *where,
+            ("&Text", self.text), ("&Start (s)", self.start), ("&End (s)", self.end), *location_rows,
             ("&Colour", self.colour), self.problem, self.buttons, parent=self,
         )  # fmt: skip
 
     def accept(self) -> None:
-        """When all is as it must be."""
+        """Emit the annotation if it is valid, else say why it is not."""
         try:
             start = float(self.start.text())
             end = float(self.end.text()) if self.end.text().strip() else None
@@ -270,8 +270,8 @@ class NoteDialog(Dialog):
             self.problem.setText("It ends before it begins.")
             return
         text, colour = self.text.toPlainText().strip(), self.colour.currentIndex()
-        where = self.location.currentData()
-        self.taken.emit(Annotation(start, text, end, colour, where, self._note.hidden))
+        location = self.location.currentData()
+        self.confirmed.emit(Annotation(start, text, end, colour, location, self._note.hidden))
         super().accept()
 
 

@@ -1389,7 +1389,7 @@ class CurveView(TimePlot):
         breaks = np.empty(0) if fit is None else fit.breaks[(fit.breaks > a) & (fit.breaks < b)]
         x = np.unique(np.concatenate([[a], edges[first:last], breaks, [b]]))
         x = x[(x >= edges[0]) & (x <= edges[-1])]
-        if x.size > plot_menu.MOST:
+        if x.size > plot_menu.MOST_STEPS:
             x = scales.column_edges(self._map(), max(round(self._main.rect.width()), 1))
         env = envelope(curve)
         c = env.columns(x)

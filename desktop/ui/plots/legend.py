@@ -36,7 +36,7 @@ class LegendItem:
 
 @lru_cache(4)
 def samples(theme: Theme) -> dict[str, LegendItem]:
-    """What things of a description look like in the window, by their ink."""
+    """How the window draws the inks of a plot's description."""
     t, ground = theme, theme.background
     items = {name: LegendItem("", QColor(getattr(t, name))) for name in ACTIVITIES}
     share = 0.78 if t.dark else 0.85
@@ -66,8 +66,8 @@ def samples(theme: Theme) -> dict[str, LegendItem]:
 
 def entries(described: Iterable[time_plots.LegendData], theme: Theme) -> list[LegendItem]:
     """The lines of a described legend as the window draws them."""
-    known = samples(theme)
-    return [replace(known[e.ink], label=e.words, key=e.key, shown=e.shown) for e in described]
+    styles = samples(theme)
+    return [replace(styles[e.ink], label=e.words, key=e.key, shown=e.shown) for e in described]
 
 
 class Legend:
@@ -94,8 +94,8 @@ class Legend:
                 break
             self._sample(painter, entry, QRectF(x, y - em * 0.35, wide, em * 0.7), theme)
             painter.setPen(QColor(theme.text if entry.shown else theme.muted))
-            at = QRectF(x + wide + 5, row.top(), w, row.height())
-            painter.drawText(at, Qt.AlignmentFlag.AlignVCenter, entry.label)
+            box = QRectF(x + wide + 5, row.top(), w, row.height())
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, entry.label)
             self._places.append((QRectF(x - 3, row.top(), w + 6, row.height()), entry.key))
             x += w + em
         return x

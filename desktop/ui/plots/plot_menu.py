@@ -1,10 +1,10 @@
-"""What a right click (or the menu key) offers on every plot: its picture, its data, all of it, what it shows.
+"""The context menu of every plot: view all, axes, grid, copy and export of picture and data, help.
 
-A plot says by `table` which numbers it shows, and by `picture` how it looks on white. It may have `show_all`,
+A plot has `table` (the numbers that it shows) and `picture` (itself on white). It may have `show_all`,
 `axis_options` with `choose_axis` (the ranges and scales of its axes), `grid` with `set_grid`,
-`pictureRequested` (who listens copies a picture of more than it), `FIGURE` (a key of
+`pictureRequested` (whoever is connected copies a larger picture), `FIGURE` (a key of
 `desktop.data.material.FIGURES`, drawn by the window's export), `content` (a `desktop.data.chart.Content`,
-which is exported as a drawing) and `HELP` (a place in the handbook; else the window says it).
+which is exported as a drawing) and `HELP` (a place in the handbook; else the page knows it).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Plot: TypeAlias = Any
 #: A row of what a plot shows; the first is that of headings, with units.
 Row = Sequence[object]
 #: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
-MOST = 100_000
+MOST_STEPS = 100_000
 
 
 def page_of(widget: QWidget) -> Any:
-    """The page that a widget stands on: what can show the handbook; None if there is none."""
+    """The page that a widget stands on, which can show the handbook; None if there is none."""
     parent: QWidget | None = widget
     while parent is not None and not hasattr(parent, "show_help"):
         parent = parent.parentWidget()
@@ -53,7 +53,7 @@ def page_of(widget: QWidget) -> Any:
 
 
 def texts(rows: Iterable[Row]) -> list[list[str]]:
-    """Cells as text, numbers in full; what is not there is empty."""
+    """Cells as text, numbers in full; None and NaN are empty."""
 
     def text(value: object) -> str:
         if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
@@ -98,17 +98,17 @@ def finish(menu: QMenu, plot: Plot) -> QMenu:
 
 
 def _give_keys(menu: QMenu) -> None:
-    """A mnemonic of its own for each command; the one that it asks for if that is free."""
-    taken: set[str] = set()
+    """A different mnemonic for each command; the one that its text proposes if that is free."""
+    used: set[str] = set()
     for action in menu.actions():
         if action.isSeparator():
             continue
         wish, text = action.text().partition("&")[2][:1].lower(), action.text().replace("&", "")
-        letters = [c for c in text.lower() if c.isalnum() and c not in taken]
-        key = wish if wish and wish not in taken else next(iter(letters), "")
-        taken.add(key)
-        at = text.lower().find(key) if key else -1
-        action.setText(text if at < 0 else f"{text[:at]}&{text[at:]}")
+        letters = [c for c in text.lower() if c.isalnum() and c not in used]
+        key = wish if wish and wish not in used else next(iter(letters), "")
+        used.add(key)
+        k = text.lower().find(key) if key else -1
+        action.setText(text if k < 0 else f"{text[:k]}&{text[k:]}")
 
 
 def plot_menu(plot: Plot) -> QMenu:
@@ -137,7 +137,7 @@ def _copy_picture(plot: Plot) -> None:
 
 
 def export(plot: Plot) -> None:
-    """The page's figure of it where there is one, else its picture in a file."""
+    """Export the page's figure of a plot where there is one, else its picture."""
     page, figure = page_of(plot), getattr(plot, "FIGURE", "")
     if page is not None and figure and hasattr(page, "export_figure"):
         page.export_figure(figure)
@@ -161,7 +161,7 @@ def ask_axes(plot: Plot) -> None:
 
 
 def explain(plot: Plot) -> None:
-    """Open the handbook at what it says of the plot."""
+    """Open the handbook at the section on the plot."""
     page = page_of(plot)
     if page is not None:
         page.show_help(getattr(plot, "HELP", "") or page.place_about(plot))
@@ -172,10 +172,10 @@ def explain(plot: Plot) -> None:
 
 @dataclass(frozen=True)
 class AxisOption:
-    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
-    logarithmic (None: it cannot be)."""
+    """The state of an axis: its ends in its own unit, whether they follow the values (`free`), and whether it
+    is logarithmic (None: it cannot be)."""
 
-    way: Literal["x", "y"]
+    axis: Literal["x", "y"]
     title: str
     low: float
     high: float
@@ -184,7 +184,7 @@ class AxisOption:
 
 
 class AxisDialog(Dialog):
-    """The axes of a plot (`axis_options`), which it shows as they are asked for (`choose_axis`)."""
+    """Asks for the ranges and scales of a plot's axes (`axis_options`), and sets them by `choose_axis`."""
 
     def __init__(self, plot: Plot) -> None:
         super().__init__(plot, "axis_options", "Axis options")
@@ -198,7 +198,7 @@ class AxisDialog(Dialog):
         fill_layout(QVBoxLayout(self), *self.forms, self.words, buttons)
 
     def apply(self) -> bool:
-        """Show the axes so; whether all that was asked for can be shown."""
+        """Set the axes as entered; False, with the problem shown, if an entry cannot be used."""
         for form in self.forms:
             problem = form.problem()
             if problem:
@@ -206,7 +206,7 @@ class AxisDialog(Dialog):
                 return False
         for form in self.forms:
             if form.changed:
-                self._plot.choose_axis(form.option.way, form.choice)
+                self._plot.choose_axis(form.option.axis, form.choice)
                 form.take()
         self.words.setText("")
         return True
@@ -220,7 +220,7 @@ class _AxisForm(QGroupBox):
     """One axis."""
 
     def __init__(self, option: AxisOption, parent: Dialog) -> None:
-        title = option.title or ("Horizontal" if option.way == "x" else "Vertical")
+        title = option.title or ("Horizontal" if option.axis == "x" else "Vertical")
         super().__init__(title.replace("&", "&&"), parent)
         self.option = option
         self.free = set_up(QCheckBox("Range by the values"), checked=option.free)
@@ -238,13 +238,17 @@ class _AxisForm(QGroupBox):
         self.take()
 
     def take(self) -> None:
-        """What is entered now is shown."""
-        self._taken = (self.free.isChecked(), self.low.text(), self.high.text(), self.log.isChecked())
+        """Remember the fields as applied."""
+        self._applied = self._entered
 
     @property
     def changed(self) -> bool:
-        """Whether anything else is asked for than is shown: numbers are rounded for reading."""
-        return self._taken != (self.free.isChecked(), self.low.text(), self.high.text(), self.log.isChecked())
+        """Whether the fields were changed; compared as text, as numbers are rounded for reading."""
+        return self._applied != self._entered
+
+    @property
+    def _entered(self) -> tuple[bool, str, str, bool]:
+        return self.free.isChecked(), self.low.text(), self.high.text(), self.log.isChecked()
 
     def _other_way(self, free: bool) -> None:
         for line in (self.low, self.high):

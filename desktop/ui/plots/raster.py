@@ -40,11 +40,11 @@ class Raster:
         self.image.setDevicePixelRatio(dpr)
 
     @classmethod
-    def of(cls, rect: QRectF, dpr: float, known: Raster | None) -> Raster:
-        """`known`, if it is as large as a logical rectangle, else a new one."""
+    def of(cls, rect: QRectF, dpr: float, old: Raster | None) -> Raster:
+        """`old`, if it is as large as a logical rectangle, else a new one."""
         w, h = max(round(rect.width() * dpr), 1), max(round(rect.height() * dpr), 1)
-        if known is not None and known._pixels.shape == (h, w) and known.image.devicePixelRatio() == dpr:
-            return known
+        if old is not None and old._pixels.shape == (h, w) and old.image.devicePixelRatio() == dpr:
+            return old
         return cls(w, h, dpr)
 
     def take(self, other: Raster) -> None:
@@ -68,9 +68,9 @@ class Raster:
             if log
             else (high - values) * (height / (high - low))
         )
-        known = np.isfinite(y)
-        if not known.all():
-            y[~known] = np.where(y[~known] < 0, 0.0, height)
+        finite = np.isfinite(y)
+        if not finite.all():
+            y[~finite] = np.where(y[~finite] < 0, 0.0, height)
         return y
 
     def areas(self, limits: Sequence[Floats] | Floats, colours: list[QColor], ground: QColor) -> None:
@@ -87,13 +87,13 @@ class Raster:
         """A connected line that comes into column k at row ``enter[k]`` and goes out at ``leave[k]``."""
         height, y = self._pixels.shape[0], np.array([enter, leave])
         top = np.floor(y - thickness / 2 + 0.5)
-        # On the rim a line stays whole; beyond it, it is out of sight.
-        whole = np.minimum(np.maximum(top, 0), height - thickness)
-        top = np.where((y >= 0) & (y <= height), whole, np.minimum(np.maximum(top, -thickness), height))
+        # At an edge a line keeps its thickness; beyond it, it is out of sight.
+        inside = np.minimum(np.maximum(top, 0), height - thickness)
+        top = np.where((y >= 0) & (y <= height), inside, np.minimum(np.maximum(top, -thickness), height))
         painting.draw_line(self._pixels, *top.astype(np.int32), thickness, colour.rgb())
 
     def clear(self, ground: QColor) -> None:
-        """Nothing but `ground`."""
+        """Fill all with `ground`."""
         self._pixels[:] = ground.rgb()
 
     def veil(self, top: Floats, bottom: Floats, colour: QColor, share: float) -> None:
@@ -157,7 +157,7 @@ class Tint:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._layers: list[tuple[Floats, QColor]] = []
-        # The columns that have any, and for each of their bytes what is kept of 256, and what is added.
+        # The columns that have any, and for each of their bytes the factor (of 256), and what is added.
         self._tables: tuple[Ints, NDArray[np.uint16], Bytes] | None = None
 
     def lay(self, opacity: Floats, colour: QColor) -> None:
@@ -165,37 +165,38 @@ class Tint:
         self._tables = None
         self._layers.append((opacity, colour))
 
-    def _made(self) -> tuple[Ints, NDArray[np.uint16], Bytes]:
+    def _factors(self) -> tuple[Ints, NDArray[np.uint16], Bytes]:
         if self._tables is None:
             any_ = np.zeros(self._columns, bool)
             for opacity, _ in self._layers:
                 any_ |= opacity > 0
-            at = np.flatnonzero(any_)
+            columns = np.flatnonzero(any_)
             # Blue, green, red in memory, and a byte that stays.
-            keep, add = np.ones((at.size, 4)), np.zeros((at.size, 4))
+            keep, add = np.ones((columns.size, 4)), np.zeros((columns.size, 4))
             for opacity, colour in self._layers:
-                laid = opacity[at, None]
-                keep[:, :3] *= 1 - laid
-                add[:, :3] *= 1 - laid
-                add[:, :3] += laid * (colour.blue(), colour.green(), colour.red())
+                alpha = opacity[columns, None]
+                keep[:, :3] *= 1 - alpha
+                add[:, :3] *= 1 - alpha
+                add[:, :3] += alpha * (colour.blue(), colour.green(), colour.red())
             # 256 keeps a byte as it is.
-            self._tables = at, np.rint(256 * keep).astype(np.uint16), np.rint(add).astype(np.uint8)
+            self._tables = columns, np.rint(256 * keep).astype(np.uint16), np.rint(add).astype(np.uint8)
         return self._tables
 
     def over(self, image: QImage, left: int, lanes: list[QRectF]) -> None:
         """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
-        at, keep, add = self._made()
-        first, last = np.searchsorted(at, (-left, image.width() - left))
+        columns, keep, add = self._factors()
+        first, last = np.searchsorted(columns, (-left, image.width() - left))
         if first == last:
             return
-        at, keep, add = at[first:last] + left, keep[first:last].reshape(-1), add[first:last].reshape(-1)
+        columns = columns[first:last] + left
+        keep, add = keep[first:last].reshape(-1), add[first:last].reshape(-1)
         # Stretches of neighbours, from where to where among these columns.
-        ends = np.concatenate(([0], np.flatnonzero(np.diff(at) > 1) + 1, [at.size]))
+        ends = np.concatenate(([0], np.flatnonzero(np.diff(columns) > 1) + 1, [columns.size]))
         pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
         dpr = image.devicePixelRatio()
         for r in lanes:
             top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
-            painting.tint(pixels, top, bottom, 4 * at[ends[:-1]], 4 * ends, keep, add)
+            painting.tint(pixels, top, bottom, 4 * columns[ends[:-1]], 4 * ends, keep, add)
 
 
 def stroke(image: QImage, lane: QRectF, x: Floats, y: Floats, width: Floats, colour: QColor) -> None:

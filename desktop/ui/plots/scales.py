@@ -24,7 +24,7 @@ _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
 def words(replaced: Mapping[str, str] | None = None) -> Words:
-    """How plots over time and their figures say what they state: in the unit of time that was asked for."""
+    """How plots over time and their figures write values: in the unit of time that the user has chosen."""
     return Words(replaced, asked_unit(), quantity)
 
 
@@ -49,8 +49,8 @@ class LaneBox:
         return self.rect.top() + (1 - share(value, self.low, self.high, self.log)) * self.rect.height()
 
     def value(self, y: float) -> float:
-        where = 1 - (y - self.rect.top()) / self.rect.height()
-        return at_share(where, self.low, self.high, self.log)
+        part = 1 - (y - self.rect.top()) / self.rect.height()
+        return at_share(part, self.low, self.high, self.log)
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,18 @@ class TimeMap:
         return self.a + (x - self.left) / self.width * (self.b - self.a)
 
 
-def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: AxisData) -> None:
-    """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
+def across_axis(painter: QPainter, box: QRectF, m: TimeMap, theme: Theme, axis: AxisData) -> None:
+    """Ticks and labels at the top of `box`; with a title, name and unit below and the offset on the left."""
     metrics, titled = painter.fontMetrics(), bool(axis.title)
     ticks = axis.across(m.width, metrics.horizontalAdvance)
     painter.setPen(QColor(theme.border))
-    top = at.top()
+    top = box.top()
     painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])
     painter.setPen(QColor(theme.muted))
     for t, label in zip(ticks.positions, ticks.labels, strict=True):
         text = label if titled else f"{label} {ticks.unit}"
         half = metrics.horizontalAdvance(text) / 2
-        x = m.x(t) if titled else min(max(m.x(t), at.left() + half), at.right() - half)
+        x = m.x(t) if titled else min(max(m.x(t), box.left() + half), box.right() - half)
         painter.drawText(QPointF(x - half, top + 5 + metrics.ascent()), text)
     if titled:
         row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
@@ -102,14 +102,14 @@ def level_axis(
     *,
     right: bool = False,
 ) -> None:
-    """Ticks and labels beside `lane`, and its name turned upright at the outer edge of a plot so high (in
-    logical pixels; a painter's device says device pixels of a picture, logical ones of a widget)."""
+    """Ticks and labels beside `lane`, and its title turned upright at the outer edge of a plot of `height`
+    logical pixels (a painter's device has device pixels for a picture, logical ones for a widget)."""
     metrics = painter.fontMetrics()
     r = lane.rect
-    edge, way = (r.right(), 1) if right else (r.left(), -1)
+    edge, side = (r.right(), 1) if right else (r.left(), -1)
     painter.setPen(QColor(theme.border))
     ys = [lane.y(v) for v in ticks.positions]
-    painter.drawLines([QLineF(edge, y, edge + 4 * way, y) for y in ys])
+    painter.drawLines([QLineF(edge, y, edge + 4 * side, y) for y in ys])
     painter.setPen(QColor(theme.muted))
     widest = 0
     for y, label in zip(ys, ticks.labels, strict=True):
@@ -124,8 +124,8 @@ def level_axis(
         # A title longer than its lane reaches over the lane's ends, as far as the picture does.
         length = max(r.height(), metrics.horizontalAdvance(title) + 2)
         middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
-        painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
-        painter.rotate(90 * way)
+        painter.translate(edge + side * (widest + 11 + metrics.height() / 2), middle)
+        painter.rotate(90 * side)
         box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
 

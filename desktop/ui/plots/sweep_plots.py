@@ -1,4 +1,4 @@
-"""Which n: its error and its breakpoints for every n, side by side with the same click to choose."""
+"""The error and the breakpoints for every n; a click chooses n."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTHING_YET = "Nothing is fitted yet; drawn once every n has been."
 class SweepPlot(Chart):
     """One mark or row per n of a sweep; a click or an arrow key asks for an n.
 
-    What is abstract here is so to the type checker: Qt's metaclass knows nothing of it.
+    Abstract for the type checker alone, as Qt's metaclass does not check it.
     """
 
     nClicked = Signal(int)
@@ -44,13 +44,13 @@ class SweepPlot(Chart):
             self._choose_n()
 
     def _choose_n(self) -> None:
-        self.set_chosen(self._chosen())
+        self.set_chosen(self._selection())
 
     @abstractmethod
-    def _chosen(self) -> Chosen | None:
-        """What is marked."""
+    def _selection(self) -> Chosen | None:
+        """The marks on the chosen n and the one under the pointer."""
 
-    def swept(self, n: int) -> bool:
+    def covers(self, n: int) -> bool:
         """Whether the sweep has reached it."""
         return self._first <= n < self._first + self._count
 
@@ -69,7 +69,7 @@ class SweepPlot(Chart):
         return max(round(10.0**value if layout.content.x.log else value), self._first)
 
     def _ask(self, n: int) -> None:
-        if self.swept(n) and n != self._n:
+        if self.covers(n) and n != self._n:
             self.nClicked.emit(n)
 
     @guarded
@@ -140,28 +140,28 @@ class EpsilonPlot(SweepPlot):
         self._describe()
 
     def set_by_hand(self, epsilon: float | None, how: str = "set by hand") -> None:
-        """The error with breaks set by hand or as suggested, which is marked in place of the chosen n's least
-        one."""
+        """The error with breakpoints set by hand or as suggested, which is marked in place of the least error
+        of the chosen n."""
         if (epsilon, how) != (self._by_hand, self._how):
             self._by_hand, self._how = epsilon, how
             self._choose_n()
 
     def set_beyond(self, n: int, epsilon: float) -> None:
-        """The error of the n in use, which is shown also where the sweep does not reach it."""
-        before = self._room
+        """The error of the n in use, which is shown also beyond the end of the sweep."""
+        old_room = self._room
         self._make_room(n, epsilon)
-        if before != self._room:
+        if old_room != self._room:
             self._describe()
         elif n == self._n:
             self._choose_n()
 
     def _make_room(self, n: int, epsilon: float) -> None:
-        """Let the axes reach an n beyond the sweep, some way farther, so that they stay while n changes."""
-        self._beyond = None if self.swept(n) else (n, epsilon)
+        """Let the axes reach farther than an n beyond the sweep, so that they stay while n changes."""
+        self._beyond = None if self.covers(n) else (n, epsilon)
         near = self._room is not None and n <= self._room[0] <= 2 * n
-        if self.swept(n) and not near:
+        if self.covers(n) and not near:
             self._room = None
-        elif not self.swept(n) and not (near and self._room is not None and epsilon >= self._room[1]):
+        elif not self.covers(n) and not (near and self._room is not None and epsilon >= self._room[1]):
             self._room = math.ceil(1.25 * n), epsilon / 1.5
 
     def _describe(self) -> None:
@@ -171,19 +171,19 @@ class EpsilonPlot(SweepPlot):
             text = f"Error falls from {first} at n = {self._first} to {last} at "
             text += f"n = {self._first + self._count - 1}."
         content = sweep_charts.epsilon_chart(
-            self._epsilon, self._first, self._model, self._suggested, self._room, self._chosen(),
+            self._epsilon, self._first, self._model, self._suggested, self._room, self._selection(),
             beyond=lambda: self._beyond, empty=_NOTHING_YET, unit=self._unit,
         )  # fmt: skip
         self.set_content(content, text)
 
     def _epsilon_of(self, n: int) -> float | None:
         """The error of an n that is shown."""
-        if self.swept(n):
+        if self.covers(n):
             return float(self._epsilon[n - self._first])
         return self._beyond[1] if self._beyond is not None and self._beyond[0] == n else None
 
-    def _chosen(self) -> Chosen | None:
-        """The chosen n with its error, or the words of the one under the pointer."""
+    def _selection(self) -> Chosen | None:
+        """The chosen n with its error; the label is of the n under the pointer, if any."""
         epsilon = self._epsilon_of(self._n)
         if epsilon is None:
             return None
@@ -209,7 +209,7 @@ class BreakpointPicture(SweepPlot):
         self.set_content(self._drawn())
 
     def _drawn(self) -> Content:
-        return sweep_charts.breakpoint_chart(self._rows, self._first, self._chosen(), empty=_NOTHING_YET)
+        return sweep_charts.breakpoint_chart(self._rows, self._first, self._selection(), empty=_NOTHING_YET)
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
         """(breaks, breakpoint_low, breakpoint_high) of n = first, first+1, ..., (n+1,), s; empty clears."""
@@ -224,8 +224,8 @@ class BreakpointPicture(SweepPlot):
             text = f"{lasting} of {total} breakpoints stay when n grows by one."
         self.set_content(content, text)
 
-    def _chosen(self) -> Chosen:
+    def _selection(self) -> Chosen:
         return Chosen(
-            row=float(self._n) if self.swept(self._n) else None,
-            pointed=float(self._pointed) if self.swept(self._pointed) else None,
+            row=float(self._n) if self.covers(self._n) else None,
+            pointed=float(self._pointed) if self.covers(self._pointed) else None,
         )

@@ -37,33 +37,33 @@ class _ProcessRows:
 class TimelineRows:
     """The rows of a trace. Locations of one process stay together; a process of one location is one row.
 
-    `busy` and `first`: of each location, seconds computing and when it is first there.
+    For each location: whether it is `present`, seconds `busy` computing, and its `first` time in the trace.
     """
 
     def __init__(
         self,
         locations: Sequence[Location],
-        there: Sequence[bool],
+        present: Sequence[bool],
         busy: Sequence[float],
         first: Sequence[float],
     ) -> None:
         self._locations, self._busy, self._first = locations, busy, first
         self._processes: list[_ProcessRows] = []
-        known: dict[tuple[int, str], _ProcessRows] = {}
+        by_key: dict[tuple[int, str], _ProcessRows] = {}
         for i, location in enumerate(locations):
-            if not there[i]:
+            if not present[i]:
                 continue
             key = (location.rank, location.process)
             if key == (-1, ""):
                 key = (-1, f"location {location.id}")
-            process = known.get(key)
+            process = by_key.get(key)
             if process is None:
-                process = known[key] = _ProcessRows(location.process or location.name or key[1], "")
+                process = by_key[key] = _ProcessRows(location.process or location.name or key[1], "")
                 self._processes.append(process)
             process.locations.append(i)
         for process in self._processes:
-            one = locations[process.locations[0]]
-            process.label = str(one.rank) if one.rank >= 0 else process.title
+            rank = locations[process.locations[0]].rank
+            process.label = str(rank) if rank >= 0 else process.title
         self._by_hand = list(range(len(self._processes)))
         self.order = "trace"
         self._arrange()
@@ -82,8 +82,8 @@ class TimelineRows:
         """Order, also by hand, and which processes are open, as in former rows of the same trace."""
         if len(former._processes) == len(self._processes):
             self._by_hand = list(former._by_hand)
-            for process, before in zip(self._processes, former._processes, strict=True):
-                process.opened = before.opened
+            for process, old in zip(self._processes, former._processes, strict=True):
+                process.opened = old.opened
         self.sort(former.order)
 
     def toggle(self, process: int) -> None:
@@ -116,8 +116,8 @@ class TimelineRows:
 
     def extent(self, process: int) -> tuple[int, int]:
         """The first row of a process, and that after its last."""
-        own = [k for k, row in enumerate(self.rows) if row.process == process]
-        return own[0], own[-1] + 1
+        indices = [k for k, row in enumerate(self.rows) if row.process == process]
+        return indices[0], indices[-1] + 1
 
     def _sequence(self) -> list[int]:
         indices = list(range(len(self._processes)))

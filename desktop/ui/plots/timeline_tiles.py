@@ -1,4 +1,4 @@
-"""Which pictures of the timeline there are, and which are being made, for what is in view."""
+"""Tiles of the timeline: those at hand, and those being made, for the part in view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INLINE = 60_000
 #: Cells of a picture that reaches a screen beyond what is in view, to either side (fewer if memory is
 #: limited: so many bytes are counted for each).
 ROOMY, CELL_BYTES = 4_000_000, 128
-#: Columns of the picture of the whole run, which is there until a sharper one is.
+#: Columns of the picture of the whole run, which is shown until a sharper one is made.
 OVERVIEW = 1024
 #: The view has come to rest when it has not changed for so long (ms).
 REST = 40
@@ -94,7 +94,7 @@ class Tiles(QObject):
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.timeout.connect(self._at_rest)
-        self._wanted = MessageFilter()
+        self._messages = MessageFilter()
         self.show(None, (), None)
 
     def show(
@@ -104,7 +104,7 @@ class Tiles(QObject):
         by_region: Bytes | None,
         row_of: Ints | None = None,
     ) -> None:
-        """Other rows, or another class for them; `row_of` (locations,): the row of each, -1 for none."""
+        """Set the rows, and their classes; `row_of` (locations,): the row of each, -1 for none."""
         if timeline is None or timeline is not getattr(self, "_timeline", None):
             self.marks: TileMarks | None = None
         self._timeline, self._bands, self._by_region = timeline, bands, by_region
@@ -117,10 +117,10 @@ class Tiles(QObject):
         self._lane.cancel()
         self._rest.stop()
 
-    def set_messages(self, wanted: MessageFilter) -> None:
+    def set_messages(self, chosen: MessageFilter) -> None:
         """Which messages are drawn."""
-        if wanted != self._wanted:
-            self._wanted, self._rested = wanted, None
+        if chosen != self._messages:
+            self._messages, self._rested = chosen, None
             if self._view is not None:
                 self._rest.start(0)
 
@@ -129,7 +129,7 @@ class Tiles(QObject):
         return bool(self._making) or self._rest.isActive()
 
     def get(self, view: TileView) -> list[Placed]:
-        """What there is to paint now, from back to front."""
+        """The tiles to paint now, from back to front; sharper ones are made."""
         if self._timeline is None or view.last <= view.first or view.columns < 1:
             return []
         if view != self._view:
@@ -142,10 +142,10 @@ class Tiles(QObject):
             return [detail]
         return [p for p in (self._overview, detail) if p is not None]
 
-    def known(self, view: TileView) -> list[Placed]:
-        """What there is of a view, without asking for more."""
-        there = [p for p in (self._overview, self._detail) if p is not None]
-        return [p for p in there if p.first <= view.first and view.last <= p.first + p.tile.dominant.shape[0]]
+    def available(self, view: TileView) -> list[Placed]:
+        """The tiles at hand of a view, without making more."""
+        tiles = [p for p in (self._overview, self._detail) if p is not None]
+        return [p for p in tiles if p.first <= view.first and view.last <= p.first + p.tile.dominant.shape[0]]
 
     def _covers(self, placed: Placed, view: TileView) -> bool:
         tile = placed.tile
@@ -176,16 +176,16 @@ class Tiles(QObject):
             self._make_overview()
             return
         if self._making == "detail":
-            return  # its answer makes the view look again
+            return  # its end lets the view call this again
 
         def done(placed: Placed) -> None:
             self._making = ""
             self._detail = placed
-            now = self._view
-            if now is None or self._fits(placed, now):
+            current = self._view
+            if current is None or self._fits(placed, current):
                 self._changed()
             else:  # the view has moved on: a paint of its own is only worth what is sharp there
-                self._make(now)
+                self._make(current)
 
         self._submit("detail", lambda job: make(), done)
 
@@ -218,17 +218,17 @@ class Tiles(QObject):
         pending = bool(placed.tile.pending) and len(locations) <= EXACT
         if self._rested == view and not pending:
             return
-        known = self.marks if self._rested == view else None
-        wanted, row_of = self._wanted, self._row_of
+        current = self.marks if self._rested == view else None
+        wanted, row_of = self._messages, self._row_of
 
         def work(job: Job) -> tuple[Placed, TileMarks]:
-            marks = known or _marks(timeline, placed.tile, view, locations, row_of, wanted)
+            marks = current or _marks(timeline, placed.tile, view, locations, row_of, wanted)
             return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
         def done(result: tuple[Placed, TileMarks]) -> None:
             self._making = ""
             refined, self.marks = result
-            self._rested = view if wanted == self._wanted else None
+            self._rested = view if wanted == self._messages else None
             if self._detail is placed:
                 self._detail = refined
                 if pending and refined.tile.pending:
@@ -237,42 +237,42 @@ class Tiles(QObject):
 
         self._submit("rest", work, done)
 
-    def _submit(self, what: str, work: Callable[[Job], object], done: Callable[..., None]) -> None:
+    def _submit(self, task: str, work: Callable[[Job], object], done: Callable[..., None]) -> None:
         def failed(error: BaseException) -> None:
             self._making = ""
             self._failed(error)
 
-        self._making = what
+        self._making = task
         self._lane.submit("Timeline", work, done, failed)
 
 
 def _marks(
     timeline: Timeline, tile: Tile, view: TileView, locations: set[int], row_of: Ints, wanted: MessageFilter
 ) -> TileMarks:
-    known = timeline.chosen_messages(wanted) if wanted.shown else None
+    matches = timeline.chosen_messages(wanted) if wanted.shown else None
     messages, count, density = None, 0, None
-    if known is not None:
-        there = np.zeros(len(timeline.store.locations), bool)
-        there[list(locations)] = True
-        begun = int(np.searchsorted(known.sent_s, tile.b, side="right"))
-        sender, receiver = known.sender[:begun], known.receiver[:begun]
-        inside = np.flatnonzero((known.received_s[:begun] >= tile.a) & (there[sender] | there[receiver]))
-        near = inside[(known.sent_s[inside] <= view.b) & (known.received_s[inside] >= view.a)]
+    if matches is not None:
+        in_view = np.zeros(len(timeline.store.locations), bool)
+        in_view[list(locations)] = True
+        sent = int(np.searchsorted(matches.sent_s, tile.b, side="right"))
+        sender, receiver = matches.sender[:sent], matches.receiver[:sent]
+        inside = np.flatnonzero((matches.received_s[:sent] >= tile.a) & (in_view[sender] | in_view[receiver]))
+        near = inside[(matches.sent_s[inside] <= view.b) & (matches.received_s[inside] >= view.a)]
         count = near.size
-        density = _density(known, near, view, row_of)
+        density = _density(matches, near, view, row_of)
         if apart(density, count):
-            # What is beside the view is there when it is moved, unless that is far more.
-            messages, density = known.only(inside if inside.size <= 5 * DRAWN else near), None
+            # With those beside the view, for when it is moved, unless they are far more.
+            messages, density = matches.only(inside if inside.size <= 5 * DRAWN else near), None
     collectives = timeline.collectives(view.a, view.b, DRAWN) or []
-    held = tuple(c for c in collectives if c.location in locations)
-    return TileMarks(view, messages, held, count, density)
+    shown = tuple(c for c in collectives if c.location in locations)
+    return TileMarks(view, messages, shown, count, density)
 
 
-def _density(known: TimelineMessages, which: Ints, view: TileView, row_of: Ints) -> NDArray[np.int32]:
+def _density(messages: TimelineMessages, indices: Ints, view: TileView, row_of: Ints) -> NDArray[np.int32]:
     """(height, columns) how many messages pass through each pixel of a view."""
     middle = (row_of + 0.5) * view.step - view.scrolled
     middle[row_of < 0] = np.nan
     pixel = (view.b - view.a) / view.columns
-    x = (np.stack([known.sent_s[which], known.received_s[which]]) - view.a) / pixel
-    y = np.stack([middle[known.sender[which]], middle[known.receiver[which]]])
+    x = (np.stack([messages.sent_s[indices], messages.received_s[indices]]) - view.a) / pixel
+    y = np.stack([middle[messages.sender[indices]], middle[messages.receiver[indices]]])
     return line_density(x, y, view.columns, view.height)

@@ -604,7 +604,7 @@ class TimelineView(TimePlot):
         first, last = self._in_view()
         begin, end = first // self._per, min(-(-last // self._per), self._bands)
         a, b = self.visible_range()
-        known = self._tiles.known(TileView(a, b, self._device_columns, begin, end))
+        known = self._tiles.available(TileView(a, b, self._device_columns, begin, end))
         if self._rows is None or not known or begin == end:
             return None
         placed, tile = known[-1], known[-1].tile
@@ -896,7 +896,7 @@ class TimelineView(TimePlot):
         rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
         band = row // self._per
         view = TileView(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
-        for placed in reversed(self._tiles.known(view)):
+        for placed in reversed(self._tiles.available(view)):
             column = int((t - placed.tile.a) / placed.pixel)
             if not 0 <= column < placed.tile.dominant.shape[1]:
                 continue
