@@ -127,9 +127,9 @@ class ComparePage(Page):
             bar.addWidget(toggle)
         space = set_up(QWidget(), sizePolicy=(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred))
         bar.addWidget(space)
-        self._again = button("Match again", self.bench.match_again, "Discard manual matches")
-        for one in (self._again, self.over_p_button, self.to_model_button):
-            bar.addWidget(one)
+        self._match_again = button("Match again", self.bench.match_again, "Discard manual matches")
+        for widget in (self._match_again, self.over_p_button, self.to_model_button):
+            bar.addWidget(widget)
         self.addToolBar(bar)
 
     @guarded
@@ -139,7 +139,7 @@ class ComparePage(Page):
 
     @guarded
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nothing is compared while nobody looks."""
+        """A hidden page compares nothing."""
         super().hideEvent(event)
         self.bench.watch(False)
 
@@ -150,7 +150,7 @@ class ComparePage(Page):
         return self.bench.snapshot
 
     def _show_snapshot(self, old: ContrastSnapshot, new: ContrastSnapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         comparison = new.comparison
         if new.alignment is not old.alignment or new.placement is not old.placement:
             self._show_answer(new)
@@ -166,7 +166,7 @@ class ComparePage(Page):
         self.axis.setCurrentIndex(self.axis.findData(comparison.axis))
         for name, toggle in self._toggles.items():
             toggle.setChecked(getattr(comparison, name))
-        self._again.setEnabled(bool(comparison.matched))
+        self._match_again.setEnabled(bool(comparison.matched))
         self._bar.setVisible(len(new.entries) > 1)
         self.to_model_button.setEnabled(new.alignment is not None)
         self.show_task("task", new.task if new.refining else None, self.bench.cancel)
@@ -174,11 +174,11 @@ class ComparePage(Page):
             self.tell_problem(new.problem, lambda: self.bench.complain(""))
         if new.outdated != old.outdated:
             waiting = new.outdated and (
-                "Matches set by hand wait for as many phases as they were set for; until then the "
-                "phases are matched anew."
+                "Matches set by hand apply only to the numbers of phases that they were set for; until then "
+                "the phases are matched automatically."
             )
-            again = self.bench.match_again
-            self.tell("outdated", "notice", waiting or "", action="Match again", act=again)
+            act = self.bench.match_again
+            self.tell("outdated", "notice", waiting or "", action="Match again", act=act)
         self._refresh_actions()
 
     def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
@@ -188,10 +188,8 @@ class ComparePage(Page):
             self.tell_problem(new.problem, lambda: self.modeller.complain(""))
 
     def _show_answer(self, new: ContrastSnapshot) -> None:
-        held = self.bench.by_hand
-        by_hand = {
-            k: frozenset(own for _, own in held.get(key, ()) if own >= 0) for k, key in enumerate(new.keys)
-        }
+        pairs = self.bench.by_hand
+        by_hand = {k: frozenset(p for _, p in pairs.get(key, ()) if p >= 0) for k, key in enumerate(new.keys)}
         self.view.set_runs(new.alignment, new.placement, by_hand)
         self.table.show_cells(new.alignment, new.cells, by_hand, self.view.colour)
         names = [] if new.alignment is None else [run.name for run in new.alignment.runs]
@@ -217,7 +215,7 @@ class ComparePage(Page):
         self.open.setText("Open…" if count == 0 else "Add a trace to the project…")
 
     def _show_selection(self) -> None:
-        """What the runs add up to over the selected range."""
+        """Show the means of the runs over the selected range."""
         alignment, placement, span = self.snapshot.alignment, self.snapshot.placement, self.view.selection
         if alignment is None or placement is None or span is None:
             self._selected.setText("")
@@ -239,7 +237,7 @@ class ComparePage(Page):
         self._runs_menu.addAction(self.actions_by_id["add_run"])
 
     def _toggle_run(self, key: str, shown: bool) -> None:
-        if not shown and sum(other.shown for other in self.snapshot.entries) == MOST:
+        if not shown and sum(entry.shown for entry in self.snapshot.entries) == MOST:
             self.bench.complain(f"{MOST} runs at most are compared at once, leave another one out first")
         else:
             self.bench.show_run(key, not shown)
@@ -257,7 +255,7 @@ class ComparePage(Page):
         self.table.select_row(row)
 
     def open_paths(self, paths: list[Path]) -> None:
-        """A trace that is dropped is one run more; of several the others get windows of their own."""
+        """Add the first trace that was dropped to the project; others get windows of their own."""
         if self.snapshot.entries:
             self._owner.desk.projects.add_run(paths[0])
         else:
@@ -273,7 +271,7 @@ class ComparePage(Page):
             self._owner.choose_file()
 
     def show_over_p(self, on: bool) -> None:
-        """How the phases scale, in place of the comparison, or back."""
+        """Show how the phases scale, or the comparison again."""
         self.over_p = on
         self.over_p_button.setChecked(on)
         self._show_snapshot(self.snapshot, self.snapshot)
@@ -281,13 +279,13 @@ class ComparePage(Page):
     def choose_systems(self) -> None:
         """Ask on which system each compared run was."""
         runs = {entry.key: entry.name for entry in self.snapshot.entries if entry.shown}
-        held = self.snapshot.comparison.systems
+        systems = self.snapshot.comparison.systems
 
         def choose(names: dict[str, str]) -> None:
-            others = [one for one in held if one[0] not in runs]
+            others = [pair for pair in systems if pair[0] not in runs]
             self.bench.change(systems=(*others, *((k, v.strip()) for k, v in names.items() if v.strip())))
 
-        SystemsDialog(self, runs, dict(held), choose).open()
+        SystemsDialog(self, runs, dict(systems), choose).open()
 
     def to_model(self, one_system: bool | None) -> None:
         """The durations of the phases as run times, on a page of the factor model."""
@@ -301,7 +299,7 @@ class ComparePage(Page):
             self.view.zoom_to(*self.view.selection)
 
     def escape(self) -> None:
-        """End the innermost thing: what is dragged, then the selection, then the chosen row."""
+        """End a drag, else the selection, else the choice of a row."""
         if self.view.cancel_drag():
             return
         if self.view.selection is not None:
@@ -319,7 +317,7 @@ class ComparePage(Page):
         self.say("The picture is on the clipboard")
 
     def export_figure(self, _figure: str = "") -> None:
-        """The comparison in a file, of a size in mm."""
+        """Ask for a file and size in mm for the comparison as a figure."""
         from desktop.core.contrast import Contrast
 
         alignment, placement = self.snapshot.alignment, self.snapshot.placement
@@ -339,7 +337,7 @@ class ComparePage(Page):
         self.ask_path("Export table", self.export_to, "CSV (*.csv);;Spreadsheet (*.xlsx)", way="save")
 
     def export_to(self, path: Path) -> None:
-        """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
+        """Write the table with its numbers in full, as ``phasewright compare --csv`` prints it."""
         from desktop.core.contrast import cells_frame
         from desktop.data.frames import write_frame
 

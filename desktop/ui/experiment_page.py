@@ -103,11 +103,11 @@ class ExperimentPage(Page):
         """Draw what differs."""
         experiment, imported = new.project.experiment, new.project.imported
         filled = experiment is not None or imported is not None
-        filled_now = filled and (old.project.experiment is None and old.project.imported is None)
+        newly_filled = filled and (old.project.experiment is None and old.project.imported is None)
         self._stack.setCurrentIndex(int(filled))
         for page in self.pages:
             page.show_snapshot(old, new)
-        if new.name != old.name or filled_now:
+        if new.name != old.name or newly_filled:
             self._show_title(new)
         self.setWindowModified(not new.saved)
         if new.task is not old.task:
@@ -117,7 +117,7 @@ class ExperimentPage(Page):
             self.tell_problem(new.problem, self.bench.dismiss_problem)
         if new.note != old.note:
             self._note.setText(capital(new.note) if new.note else "")
-        if filled_now or (filled and new.name != old.name):
+        if newly_filled or (filled and new.name != old.name):
             table = imported.table if imported is not None else None
             compared = imported is not None and (table is None or table.array)
             self.show_step(0 if experiment is not None else 4 if compared else 3)

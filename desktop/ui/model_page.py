@@ -1,4 +1,4 @@
-"""The page of the factor model: a table of run times, what is fitted to it, and what follows."""
+"""The page of the factor model: a table of run times, the model fitted to it, its plots and predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from desktop.ui.frame import Frame
 
 _TITLE = "Factor model – Phasewright"
-#: What of the splitters is on the left, and of the right side above.
+#: Parts of the splitters in percent: left and right, on the right above and below.
 _ACROSS, _DOWN = (42, 58), (58, 42)
 
 
@@ -51,8 +51,8 @@ class _FitSummary(QScrollArea):
         )  # fmt: skip
 
     def fit(self) -> None:
-        wanted = self._label.heightForWidth(max(self.viewport().width(), 1))
-        self.setFixedHeight(max(0, min(wanted, self.window().height() // 4)))
+        height = self._label.heightForWidth(max(self.viewport().width(), 1))
+        self.setFixedHeight(max(0, min(height, self.window().height() // 4)))
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -61,7 +61,7 @@ class _FitSummary(QScrollArea):
 
 
 class ModelPage(Page):
-    """Shows the snapshots of its bench, and hands it what the user does."""
+    """Shows the snapshots of its bench, and passes on the user's actions."""
 
     KIND = NAME = "model"
     COMMANDS = MODEL_COMMANDS
@@ -132,7 +132,7 @@ class ModelPage(Page):
     # ---- showing
 
     def _show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         table = new.project.table
         self._pages.setCurrentIndex(0 if table is None else 1)
         self._show_title(new)
@@ -169,8 +169,8 @@ class ModelPage(Page):
         if table is None:
             return
         out = sum(bool(row.reason) for row in table.rows)
-        left_out, chosen = f", {out} left out" if out else "", f", {len(lines)} selected" if lines else ""
-        self._count.setText(f"{count(len(table.rows), 'row')}{left_out}{chosen}")
+        left_out, selected = f", {out} left out" if out else "", f", {len(lines)} selected" if lines else ""
+        self._count.setText(f"{count(len(table.rows), 'row')}{left_out}{selected}")
         self._exclude.setEnabled(bool(lines))
         self._include.setEnabled(any(row.reason for row in table.rows if row.line in lines))
 
@@ -179,8 +179,8 @@ class ModelPage(Page):
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
             summary = results.summary(new.fit, new.test, out, new.choice)
-            first, *others = map(escape, new.headline)
-            lines = [" ".join([f"<b>{first}</b>", *others]), *map(escape, summary)]
+            first, *more = map(escape, new.headline)
+            lines = [" ".join([f"<b>{first}</b>", *more]), *map(escape, summary)]
         lines += [
             f"<span style='color: {self._theme.warning}'>Note:</span> {escape(text)}"
             for text in results.warnings(new.fit, new.selection)
@@ -240,11 +240,11 @@ class ModelPage(Page):
         self.ask_path("Open a table of run times", self.open_path)
 
     def choose_report(self) -> None:
-        """The model, its tables and charts, for others."""
+        """Ask for a file, and write the model, its tables and charts into it."""
         self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
 
     def write_report(self, path: Path) -> None:
-        """Beside the window; by its ending it is HTML, a PDF document or slides."""
+        """Write it in the background; by its suffix it is HTML, a PDF document or slides."""
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
@@ -257,8 +257,8 @@ class ModelPage(Page):
         self.ask_path("Open a folder of NPB listings", self.open_path, way="folder")
 
     def choose_values(self, role: str) -> None:
-        of = "operations of codes" if role == "work" else "peak rates of systems"
-        self.ask_path(f"Add {of}", lambda path: self.bench.add_values(path, role))
+        values = "operations of codes" if role == "work" else "peak rates of systems"
+        self.ask_path(f"Add {values}", lambda path: self.bench.add_values(path, role))
 
     def paste(self) -> None:
         text = QGuiApplication.clipboard().text()
@@ -268,7 +268,7 @@ class ModelPage(Page):
             self.say("There is no text on the clipboard")
 
     def open_paths(self, paths: list[Path]) -> None:
-        """The first is opened here, as there is one table; the others on pages or in windows of their own."""
+        """Open the first here, as there is one table; the others on pages or in windows of their own."""
         self.open_path(paths[0])
         if paths[1:]:
             self.frame.main.trace.open_paths(paths[1:])
@@ -284,14 +284,14 @@ class ModelPage(Page):
     def ask_runs(self) -> None:
         table = self.bench.snapshot.project.table
         rows = () if table is None else table.rows
-        codes, systems = ([*dict.fromkeys(getattr(row, of) for row in rows)] for of in ("code", "system"))
+        codes, systems = ([*dict.fromkeys(getattr(row, name) for row in rows)] for name in ("code", "system"))
         dialog = AddRuns(codes, systems, self.settings.folder, self)
         set_up(dialog, chosen=self.bench.add_runs).open()
 
     # ---- rows
 
     def ask_reason(self) -> None:
-        """Why the selected rows take no part."""
+        """Ask why the selected rows are to be excluded."""
         lines = sorted(self.bench.snapshot.view.lines)
         if not lines:
             return
@@ -374,7 +374,7 @@ class ModelPage(Page):
     # ---- layout
 
     def reset_layout(self) -> None:
-        """What of the window is whose, as at first."""
+        """Divide the page as at first."""
         for splitter, parts in ((self.split, _ACROSS), (self._down, _DOWN)):
             set_up(splitter, sizes=[10 * part for part in parts])
 

@@ -1,4 +1,4 @@
-"""What all pages of a window share: commands from a table with the user's keys, what they tell, their end."""
+"""The base class of all pages of a window: commands from a table with the user's keys, messages, closing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NATIVE = QKeySequence.SequenceFormat.NativeText
 class Message:
     """A sentence for the bar of its `kind`; `act`: what the button named `action` does; `dismissed`: called
     when the user has read it. `settled`: it has room of its own above the page instead of covering its upper
-    edge; for what comes while the page is filled, when nothing moves away under the pointer."""
+    edge; for messages that come while the page is filled, when nothing moves away under the pointer."""
 
     kind: Literal["problem", "notice"]
     sentence: str
@@ -104,15 +104,15 @@ class Page(QMainWindow):
         """Open files and folders that were dropped."""
 
     def _show_theme(self, theme: themes.Theme) -> None:
-        """Hand the theme to what paints itself."""
+        """Hand the theme to the widgets that paint themselves."""
         themes.dress(self, theme)
 
     @abstractmethod
     def show_anew(self) -> None:
-        """Say all numbers again: the unit of time has changed."""
+        """Write all numbers again, as the unit of time has changed."""
 
     def _placed(self, command: AnyCommand, menu: QMenu, action: QAction) -> None:
-        """A command has been put into its menu."""
+        """Called when a command was put into its menu."""
 
     def place_about(self, widget: QWidget | None) -> str:
         """Page and heading of the handbook on a widget of this page."""
@@ -120,16 +120,16 @@ class Page(QMainWindow):
 
     @property
     def unsaved(self) -> str:
-        """What would be lost with it, as what to save: "the changes to quicksort"; "" if nothing."""
+        """What closing would lose, as an object of "save": "the changes to quicksort"; "" if nothing."""
         return ""
 
     def save_work(self) -> bool:
-        """Save what would be lost; whether that is done."""
+        """Save what `unsaved` names; whether that succeeded."""
         return True
 
     @property
     def running(self) -> str:
-        """What would be stopped with it, as a sentence; "" if nothing."""
+        """What closing would stop, as a sentence; "" if nothing."""
         return ""
 
     def close_shown(self) -> None:
@@ -149,14 +149,14 @@ class Page(QMainWindow):
         self.frame.show_messages()
 
     def tell_problem(self, problem: str, dismissed: Callable[[], object]) -> None:
-        """What is wrong, as errors say it: in lower case and without a full stop; "" if nothing is."""
+        """Show a problem, written as in errors: in lower case and without a full stop; "" ends it."""
         sentence = problem and f"{capital(problem.removesuffix('.'))}."
         self.tell("problem", "problem", sentence, dismissed=dismissed)
 
     def show_task(
         self, key: str, task: Task | None, cancel: Callable[[], object] | None = None, *, timed: bool = True
     ) -> None:
-        """How far something is; None: it has ended."""
+        """Show the progress of a task; None: it has ended."""
         if task is not None:
             self.tasks[key] = Running(task, cancel, timed)
         elif self.tasks.pop(key, None) is None:
@@ -164,7 +164,7 @@ class Page(QMainWindow):
         self.frame.show_tasks()
 
     def say(self, text: str, milliseconds: int = 4000) -> None:
-        """A passing word in the status bar."""
+        """Show a text in the status bar for a while."""
         self.frame.statusBar().showMessage(text, milliseconds)
 
     # ---- building
@@ -202,7 +202,7 @@ class Page(QMainWindow):
         self.name_steps()
 
     def name_steps(self) -> None:
-        """What the commands that take a step back and make it again are about."""
+        """Name the next steps in the texts of undo and redo."""
         history = self.frame.history
         for name, label in (("undo", history.undo_label), ("redo", history.redo_label)):
             title, action = f"{name.capitalize()} {label or ''}".strip(), self.actions_by_id[name]
@@ -211,15 +211,15 @@ class Page(QMainWindow):
                 action.setText(title.replace("&", "&&"))
 
     def _begin(self) -> None:
-        """All is made: leave drops to the frame, and look as the settings say."""
+        """Last step of building: leave drops to the frame, and apply the settings."""
         for child in self.findChildren(QWidget):
             # Otherwise plots and text fields take a drop before the window sees it.
             child.setAcceptDrops(False)
         for bar in self.findChildren(QToolBar):
             # Otherwise only a right click brings one back that was hidden.
-            shown = bar.toggleViewAction()
-            shown.setStatusTip(f"Show or hide the bar {bar.windowTitle()}")
-            self.menus["View"].addAction(shown)
+            toggle = bar.toggleViewAction()
+            toggle.setStatusTip(f"Show or hide the bar {bar.windowTitle()}")
+            self.menus["View"].addAction(toggle)
         for dock in self.findChildren(QDockWidget):
             # A floating dock is a window of its own.
             dock.setAcceptDrops(True)
@@ -236,7 +236,7 @@ class Page(QMainWindow):
         self._show_theme(self._theme)
 
     def arrived(self) -> None:
-        """It stands in another frame."""
+        """Called when it was moved to another frame."""
         self._refresh_actions()
 
     def use_theme(self, theme: themes.Theme) -> None:
@@ -244,7 +244,7 @@ class Page(QMainWindow):
         self._show_theme(theme)
 
     def finish(self) -> None:
-        """However it ends: end its dialogs and its work; then nothing is delivered any more."""
+        """Called once at its end: end its dialogs and its work; then nothing is delivered any more."""
         end_dialogs(self)
         if self.split is not None:
             self.settings.keep_page_state(self.NAME, self.split.saveState())
@@ -252,12 +252,12 @@ class Page(QMainWindow):
         self._results.close()
 
     def _end(self) -> None:
-        """Keep what is kept of it, and end what works for it. Called once."""
+        """Save its state, and end its jobs. Called once."""
 
     # ---- keys
 
     def apply_keys(self) -> None:
-        """Give every command the keys that the settings say."""
+        """Give every command its keys in the settings."""
         for command in self.COMMANDS:
             action, keys = self.actions_by_id[command.id], self.settings.keys(self.NAME, command)
             action.setShortcuts([QKeySequence(key) for key in keys])
@@ -278,7 +278,7 @@ class Page(QMainWindow):
 
     @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """What is dragged over a dock is dragged over the window."""
+        """Pass drags and drops on a dock to the window."""
         handlers: dict[QEvent.Type, Callable[[Any], None]] = {
             QEvent.Type.Drop: self.frame.dropEvent,
             QEvent.Type.DragEnter: self.frame.dragEnterEvent,
@@ -291,17 +291,17 @@ class Page(QMainWindow):
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
-        """What needs more room than there is scrolls or is clipped: a page behind others must not make the
-        window larger than the one in front needs."""
-        own = super().minimumSizeHint()
-        return own if self.isVisible() else QSize(0, 0)
+        """Nothing while it is hidden: a page behind others must not make the window larger than the one in
+        front needs."""
+        hint = super().minimumSizeHint()
+        return hint if self.isVisible() else QSize(0, 0)
 
     # ---- files
 
     def ask_path(
         self, title: str, then: Callable[[Path], object], files: str = "", *, way: str = "open"
     ) -> None:
-        """As `asked_path` where the last file was, for `then`."""
+        """Ask for a path as `asked_path` does, in the folder of the last file, and call `then` with it."""
         path = asked_path(self, title, self.settings.folder, files, way=way)
         if path is not None:
             then(path)
@@ -309,7 +309,7 @@ class Page(QMainWindow):
     # ---- help
 
     def show_help(self, place: str = "") -> None:
-        """The handbook, at ``"page.md#heading"`` or at its contents."""
+        """Open the handbook at ``"page.md#heading"``, else at the page's own section."""
         from desktop.ui.handbook import handbook
 
         handbook().show_place(place or self.PAGE)

@@ -66,9 +66,9 @@ class Preferences(Dialog):
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
         self.reset_all = buttons.addButton("Reset a&ll pages", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_all.clicked.connect(lambda: self._reset(list(pages.values())))
-        for one in buttons.buttons():
-            if isinstance(one, QPushButton):
-                one.setAutoDefault(False)  # Return in a field is no answer
+        for widget in buttons.buttons():
+            if isinstance(widget, QPushButton):
+                widget.setAutoDefault(False)  # Return in a field is no answer
         lay_out(self, self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
@@ -89,7 +89,7 @@ class _Form(QWidget):
         self._form = set_up(QFormLayout(self), verticalSpacing=self.fontMetrics().height() // 2)
 
     def _add(self, name: str, label: str, field: Field, hint: str) -> Field:
-        """A field of a setting, with what it is about below it."""
+        """A field of a setting, with its hint below it."""
         set_up(field, objectName=name, toolTip=hint)
         self._fields[name] = field
         column = fill_layout(QVBoxLayout(), field, set_up(QLabel(hint), wordWrap=True), spacing=2)
@@ -105,12 +105,12 @@ class _Form(QWidget):
             self._changed()
 
     def reset(self) -> None:
-        """As at first."""
+        """Set all to their defaults."""
         self._settings.reset(*self._fields)
         self.show_settings()
 
     def show_settings(self) -> None:
-        """Say what the settings are now."""
+        """Show the settings as they are now."""
         for name, field in self._fields.items():
             value = getattr(self._settings, name)
             if isinstance(field, QComboBox):
@@ -147,7 +147,7 @@ class _General(_Form):
 
 
 class _Reports(_Form):
-    """What users may bring of their own."""
+    """The user's own template and style sheet."""
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
@@ -230,7 +230,7 @@ def _windows() -> dict[str, tuple[str, tuple[AnyCommand, ...]]]:
 
 
 class _Keys(QWidget):
-    """Every command with its keys; the one that is selected can be given others."""
+    """Every command with its keys; those of the selected one can be changed."""
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__()
@@ -238,13 +238,13 @@ class _Keys(QWidget):
         self._windows = _windows()
         self.filter = search_field("Words of a command, or a key", lambda _: self._filter())
         self.table = listing("Commands and their keys", "Command", "Keys", "At first")
-        self.table.currentItemChanged.connect(lambda *_: self._chosen())
+        self.table.currentItemChanged.connect(lambda *_: self._row_chosen())
         self.edit = set_up(QKeySequenceEdit(), maximumSequenceLength=1, clearButtonEnabled=True)
         self.edit.setAccessibleName("New key")
         self.edit.keySequenceChanged.connect(self._tell)
         self.table.itemActivated.connect(lambda *_: self.edit.setFocus())
         # No default: Return in the words above is no answer.
-        self.apply = button("&Set", lambda: self._assign(self._asked()), autoDefault=False)
+        self.apply = button("&Set", lambda: self._assign(self._new_keys()), autoDefault=False)
         self.add = button("A&dd", self._append, autoDefault=False)
         self.none = button("&No key", lambda: self._assign(()), autoDefault=False)
         self.restore = button("As at &first", lambda: self._assign(None), autoDefault=False)
@@ -288,7 +288,7 @@ class _Keys(QWidget):
     def reset(self) -> None:
         self._settings.reset("keys")
         self.show_settings()
-        self._chosen()
+        self._row_chosen()
 
     def choose(self, window: str, command_id: str) -> None:
         """Select a row."""
@@ -315,35 +315,35 @@ class _Keys(QWidget):
         row: tuple[str, AnyCommand] | None = None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
         return row
 
-    def _asked(self) -> tuple[str, ...]:
+    def _new_keys(self) -> tuple[str, ...]:
         key = self.edit.keySequence().toString(_PORTABLE)
         return (key,) if key else ()
 
-    def _chosen(self) -> None:
+    def _row_chosen(self) -> None:
         self.edit.clear()
         self._tell()
 
     def _tell(self) -> None:
-        """What the new key would take away, as a sentence."""
-        current, asked = self._current(), self._asked()
+        """Say which commands would lose the new key."""
+        current, keys = self._current(), self._new_keys()
         for one in (self.apply, self.add):
-            one.setEnabled(current is not None and bool(asked))
+            one.setEnabled(current is not None and bool(keys))
         for widget in (self.none, self.restore, self.edit):
             widget.setEnabled(current is not None)
         if current is None:
             self.note.setText("Choose a command to change its keys.")
             return
         window, command = current
-        if not asked:
+        if not keys:
             self.note.setText(f"{command.title}: {command.tip}.")
             return
-        native = QKeySequence(asked[0]).toString(_NATIVE)
-        taken = self._taken(window, command, asked[0])
-        owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
+        native = QKeySequence(keys[0]).toString(_NATIVE)
+        taken = self._owners(window, command, keys[0])
+        owners = ", ".join(f"“{other.title}” ({page})" for page, _, other in taken)
         belongs = f"belongs to {owners}, which loses it if you set it here"
         self.note.setText(f"{native} {belongs if taken else 'is free'}.")
 
-    def _taken(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
+    def _owners(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
         """Commands that have `key` where `command` is too: title and name of the window, and the command."""
         owners: dict[tuple[str, str], tuple[str, str, AnyCommand]] = {}
         for kind, (title, commands) in self._windows.items():
@@ -355,7 +355,7 @@ class _Keys(QWidget):
 
     def _append(self) -> None:
         if (current := self._current()) is not None:
-            self._assign(tuple(dict.fromkeys((*self._settings.keys(*current), *self._asked()))))
+            self._assign(tuple(dict.fromkeys((*self._settings.keys(*current), *self._new_keys()))))
 
     def _assign(self, keys: tuple[str, ...] | None) -> None:
         """Give the selected command these keys (None: those it had at first) and take them from others."""
@@ -364,12 +364,12 @@ class _Keys(QWidget):
             return
         window, command = current
         for key in command.keys if keys is None else keys:
-            for _, name, other in self._taken(window, command, key):
-                left = tuple(k for k in self._settings.keys(name, other) if k != key)
-                self._settings.set_keys(name, other, left)
+            for _, name, other in self._owners(window, command, key):
+                remaining = tuple(k for k in self._settings.keys(name, other) if k != key)
+                self._settings.set_keys(name, other, remaining)
         self._settings.set_keys(window, command, keys)
         self.show_settings()
-        self._chosen()
+        self._row_chosen()
         self._changed()
 
 

@@ -44,9 +44,9 @@ from desktop.ui.guard import saved
 from desktop.ui.pages import set_up
 from desktop.ui.theme import DARK, LIGHT, coloured
 
-#: Endings of the files that a report can be.
+#: Suffixes of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
-#: What users may bring for them: the option of the command (and the setting), and the files it may be.
+#: What users may add to them: the option of the command (and the setting), and its kinds of files.
 OWN = {"pptx": ("template", "Templates (*.potx *.pptx)"), "html": ("css", "Style sheets (*.css)")}
 # A page of A4 with these margins, mm; what a line of text measures; the foot with the page's number.
 _MARGIN, _TEXT, _FOOT = 18.0, 174.0, 9.0
@@ -60,11 +60,11 @@ def own_words(kind: str, own: Path | None) -> list[str]:
 
 
 def kind_of(path: Path) -> str:
-    """What kind of report a file name asks for.
+    """The kind of report that a file's suffix means.
 
     Raises
     ------
-    DesktopError : by its ending it is none of `KINDS`.
+    DesktopError : the suffix is none of `KINDS`.
     """
     kind = path.suffix.lower().lstrip(".")
     if kind not in KINDS:
@@ -84,7 +84,7 @@ def write(
     own: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Write `report` to `path`, by whose ending its kind is known; whole or not at all.
+    """Write `report` to `path`, whose suffix tells its kind; whole or not at all.
 
     `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white. `own`: a
     template of the user's for slides, a style sheet for HTML, see `OWN`.
@@ -113,7 +113,7 @@ def write_live(
     own: Path | None = None,
     progress: Progress | None = None,
 ) -> Material:
-    """Write the page in which its reader chooses n (`desktop.data.live`); what it was drawn from.
+    """Write the page in which its reader chooses n (`desktop.data.live`); returns what it was drawn from.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def write_live(
 
 
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
-    """How a figure stands in a report: as wide as the text; the phase table as high as its rows."""
+    """The look of a figure in a report: as wide as the text; the phase table as high as its rows."""
     height = _FIGURE_HEIGHT.get(picture.figure, 80.0)
     if picture.figure == "phases" and isinstance(picture.material, Material):
         height = min(18.0 + 5.7 * len(picture.material.rows), 200.0)
@@ -141,10 +141,10 @@ def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
 def html(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
     """One HTML file."""
     style = "" if own is None else read_style_sheet(own)
-    shown = _counting(report, progress)
+    advance = _counting(report, progress)
 
     def draw(picture: Picture) -> str:
-        shown()
+        advance()
         prefix = f"f{picture.number}-"
         look = look_of(picture, looks)
         return figures.svg(picture.figure, picture.material, look, inline=True, prefix=prefix)
@@ -153,14 +153,14 @@ def html(report: Report, looks: Look, progress: Progress, own: Path | None = Non
 
 
 def pptx(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
-    """Slides; their text is large, as those in the last row read it too."""
+    """Slides, whose text can be read from the last row."""
     template = None if own is None else read_template(own)
     looks = looks if template is None else replace(looks, dark=template.dark)
     size = slides.picture_size(slides.OWN if template is None else template.room)
-    shown = _counting(report, progress)
+    advance = _counting(report, progress)
 
     def draw(picture: Picture) -> bytes:
-        shown()
+        advance()
         # Drawn at half the slide's size, so that 8 points become 16.
         width, height = (v / 2 for v in size)
         look = replace(
@@ -174,28 +174,28 @@ def pptx(report: Report, looks: Look, progress: Progress, own: Path | None = Non
 def _counting(report: Report, progress: Progress) -> Callable[[], None]:
     done, total = 0, len(report.pictures)
 
-    def shown() -> None:
+    def advance() -> None:
         nonlocal done
         progress.step(done, total, f"figure {done + 1} of {total}")
         done += 1
 
-    return shown
+    return advance
 
 
 # ------------------------------------------------------------------ PDF
 
 
-class _Drawn(QPyTextObject):
+class _Figure(QPyTextObject):
     """Figures that flow with the text of a document; drawn as lines and text, not as pixels."""
 
     KIND = QTextFormat.ObjectTypes.UserObject + 1
     NUMBER = QTextFormat.Property.UserProperty + 1
 
     def __init__(
-        self, pictures: dict[int, Picture], looks: Look, unit: float, shown: Callable[[], None]
+        self, pictures: dict[int, Picture], looks: Look, unit: float, advance: Callable[[], None]
     ) -> None:
         super().__init__()
-        self._pictures, self._looks, self._unit, self._shown = pictures, looks, unit, shown
+        self._pictures, self._looks, self._unit, self._advance = pictures, looks, unit, advance
 
     def intrinsicSize(self, _document: QTextDocument, _at: int, form: QTextFormat) -> QSizeF:
         look = self._look(form)
@@ -205,7 +205,7 @@ class _Drawn(QPyTextObject):
         self, painter: QPainter, rect: QRectF | QRect, _document: QTextDocument, _at: int, form: QTextFormat
     ) -> None:
         picture, look = self._pictures[form.property(self.NUMBER)], self._look(form)
-        self._shown()
+        self._advance()
         with saved(painter):
             painter.translate(QRectF(rect).topLeft())
             sheet = QtSheet(painter, look.width, look.height, self._unit)
@@ -222,7 +222,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     writer = figures.pdf_writer(buffer, printable(report.title), 600)
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
-    pages = _laid_out(report, looks, writer, progress)
+    pages = _laid_out_pages(report, looks, writer, progress)
     with QPainter(writer) as painter:
         for number in range(len(pages.slices)):
             if number:
@@ -239,7 +239,7 @@ def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 
     for set_dots in (image.setDotsPerMeterX, image.setDotsPerMeterY):
         set_dots(round(dpi * 1000 / 25.4))
     image.fill("white")
-    pages = _laid_out(report, Look(style=style), image, Progress())
+    pages = _laid_out_pages(report, Look(style=style), image, Progress())
     with QPainter(image) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         _paint_page(painter, pages, number, report)
@@ -256,7 +256,7 @@ class _Pages:
     slices: list[list[tuple[float, float]]]
 
 
-def _laid_out(report: Report, looks: Look, device: QPaintDevice, progress: Progress) -> _Pages:
+def _laid_out_pages(report: Report, looks: Look, device: QPaintDevice, progress: Progress) -> _Pages:
     """The report as pages of A4 for `device`."""
     unit = device.logicalDpiX() / 25.4
     document = set_up(QTextDocument(), undoRedoEnabled=False)
@@ -266,27 +266,27 @@ def _laid_out(report: Report, looks: Look, device: QPaintDevice, progress: Progr
     document.documentLayout().setPaintDevice(device)
     document.setDocumentMargin(0)
     pictures = {picture.number: picture for picture in report.pictures}
-    holes = _Drawn(pictures, looks, unit, _counting(report, progress))
+    holes = _Figure(pictures, looks, unit, _counting(report, progress))
     holes.setParent(document)
-    document.documentLayout().registerHandler(_Drawn.KIND, holes)
+    document.documentLayout().registerHandler(_Figure.KIND, holes)
     document.setHtml(to_html(report, lambda picture: f"<p>{_HOLE}{picture.number}{_HOLE}</p>", "print.css"))
     _fill(document)
     document.setTextWidth(_TEXT * unit)  # without pages: where they end is said here
     height = (device.height() / unit - 2 * _MARGIN - _FOOT) * unit
-    return _Pages(document, unit, _sliced(_cuts(document), document.size().height(), height))
+    return _Pages(document, unit, _page_slices(_cuts(document), document.size().height(), height))
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """Where a page may end; `head`: the headings of the table that goes on behind it, top and bottom."""
+    """A height at which a page may end; `head`: top and bottom of the headings of the table it divides."""
 
     at: float
     head: tuple[float, float] | None = None
 
 
 def _cuts(document: QTextDocument) -> list[_Cut]:
-    """Between what stands on its own: not behind a heading, nor between a figure and its caption or a table
-    and what is said of it, nor so that a row of a table stands alone."""
+    """Where pages may end: not behind a heading, nor between a figure and its caption or a table and its
+    note, nor so that a single row of a table is left on a page."""
     parts = _parts(document)
     cuts: list[_Cut] = []
     for (part, _, bottom), (behind, top, _) in pairwise(parts):
@@ -306,19 +306,19 @@ def _parts(document: QTextDocument) -> list[tuple[QTextBlock | QTextTable, float
     """Paragraphs and tables with their tops and bottoms."""
     layout = document.documentLayout()
     placed: list[tuple[QTextBlock | QTextTable, QRectF]] = []
-    at = document.rootFrame().begin()
-    while not at.atEnd():
-        frame, block = at.currentFrame(), at.currentBlock()
+    iterator = document.rootFrame().begin()
+    while not iterator.atEnd():
+        frame, block = iterator.currentFrame(), iterator.currentBlock()
         if isinstance(frame, QTextTable):
             placed.append((frame, layout.frameBoundingRect(frame)))
         elif block.isValid() and block.text():
             placed.append((block, layout.blockBoundingRect(block)))
-        at += 1
+        iterator += 1
     return [(part, place.top(), place.bottom()) for part, place in placed]
 
 
 def _cuts_within(document: QTextDocument, table: QTextTable) -> list[_Cut]:
-    """Behind rows of a table, of which two or more stay on either side."""
+    """Cuts behind rows of a table, which leave two rows or more on either side."""
     layout, heads = document.documentLayout(), table.format().headerRowCount()
     if table.rows() - heads < 4:
         return []
@@ -337,33 +337,33 @@ def _cuts_within(document: QTextDocument, table: QTextTable) -> list[_Cut]:
     return [_Cut(between[row - 1], head) for row in range(heads + 2, table.rows() - 1)]
 
 
-def _sliced(cuts: list[_Cut], end: float, height: float) -> list[list[tuple[float, float]]]:
-    """Pages as full as they can be; what is longer than a page is cut where that ends."""
+def _page_slices(cuts: list[_Cut], end: float, height: float) -> list[list[tuple[float, float]]]:
+    """Pages as full as the cuts allow; a part that is longer than a page is cut at the page's end."""
     pages: list[list[tuple[float, float]]] = []
-    here = _Cut(0.0)
-    while here.at < end:
-        top, head = here.at, [] if here.head is None else [here.head]
+    last_cut = _Cut(0.0)
+    while last_cut.at < end:
+        top, head = last_cut.at, [] if last_cut.head is None else [last_cut.head]
         room = height - sum(b - a for a, b in head)
         if end - top <= room:
-            here = _Cut(end)
+            last_cut = _Cut(end)
         else:
             reached = (cut for cut in cuts if top < cut.at <= top + room)
-            here = max(reached, key=lambda cut: cut.at, default=_Cut(top + room))
-        pages.append([*head, (top, here.at)])
+            last_cut = max(reached, key=lambda cut: cut.at, default=_Cut(top + room))
+        pages.append([*head, (top, last_cut.at)])
     return pages
 
 
 def _fill(document: QTextDocument) -> None:
-    """Put figures where their numbers stand between two marks, which no text of a report can hold."""
+    """Put figures in place of their numbers between two marks, which no text of a report can hold."""
     hole = document.find(_HOLE)
     while not hole.isNull():
         end = document.find(_HOLE, hole)
-        whole = set_up(QTextCursor(document), position=hole.selectionStart())
-        whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
-        number = int(whole.selectedText().strip(_HOLE))
-        form = set_up(QTextCharFormat(), objectType=_Drawn.KIND, property=(_Drawn.NUMBER, number))
-        whole.insertText(_HOLE, form)
-        hole = document.find(_HOLE, whole)
+        mark = set_up(QTextCursor(document), position=hole.selectionStart())
+        mark.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
+        number = int(mark.selectedText().strip(_HOLE))
+        form = set_up(QTextCharFormat(), objectType=_Figure.KIND, property=(_Figure.NUMBER, number))
+        mark.insertText(_HOLE, form)
+        hole = document.find(_HOLE, mark)
 
 
 def _paint_page(painter: QPainter, pages: _Pages, number: int, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The page of a run that goes on: its curve with the phases so far, its processors, where the time goes."""
+"""The page that watches a run: its curve with the phases so far, its processors, where the time goes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
-#: Milliseconds between two looks; where nobody can see the page, only one of so many is taken.
+#: Milliseconds between two looks; while the page cannot be seen, only one of so many is taken.
 _INTERVAL, _UNSEEN = 490, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
-#: Calls that are told of, those that take the most time.
+#: Calls that are listed, those that take the most time.
 _CALLS = 6
 _MODELS = ("constant", "linear", "quadratic", "mixed")
 _LATER = "Appears when all processes have made their first calls"
@@ -54,11 +54,11 @@ _COLUMNS = (
 )
 
 _going = When[WatchSnapshot](lambda s: not s.over, "a run that goes on")
-_ours = When[WatchSnapshot](lambda s: s.running, "a program that was started from here")
+_started_here = When[WatchSnapshot](lambda s: s.running, "a program that was started from here")
 _seen = When[WatchSnapshot](lambda s: s.followed.curve is not None, "a curve")
 WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
     commands.Command("stop_program", "Stop the program", "File", "Ask it to end; what was recorded is kept",
-                     lambda w: w.watcher.stop(), ("Ctrl+.",), _ours),
+                     lambda w: w.watcher.stop(), ("Ctrl+.",), _started_here),
     commands.Command("pause", "Pause", "Watch", "The picture stands still; what arrives is shown afterwards",
                      lambda w: w.watcher.pause(not w.snapshot.paused), ("Space",), _going,
                      mark=lambda w: w.snapshot.paused),
@@ -85,7 +85,7 @@ class _Words(QWidget):
     """Paragraphs that change at each look: labels would have the whole window laid out with every text."""
 
     def __init__(self, name: str, sample: str, align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignTop) -> None:
-        """`sample`: words that it has room for."""
+        """`sample`: a text that it has room for."""
         super().__init__()
         self._sample, self._align = sample, align | Qt.TextFlag.TextWordWrap
         self._lines: tuple[tuple[str, bool, bool], ...] = ()
@@ -106,13 +106,13 @@ class _Words(QWidget):
 
     @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
-        rest, font = self.rect(), QFont(self.font())
+        free, font = self.rect(), QFont(self.font())
         with QPainter(self) as painter:
             for text, bold, italic in self._lines:
                 font.setBold(bold)
                 font.setItalic(italic)
                 painter.setFont(font)
-                rest.setTop(rest.top() + painter.drawText(rest, self._align, text).height())
+                free.setTop(free.top() + painter.drawText(free, self._align, text).height())
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
@@ -224,7 +224,7 @@ class WatchPage(Page):
         self._passed = _UNSEEN  # what was missed is seen at once
 
     def step(self, by: int) -> None:
-        """So many phases more than are shown."""
+        """Fit with `by` phases more."""
         fit = self.snapshot.fit
         if fit is not None:
             self.watcher.choose(n=min(max(fit.requested + by, 1), SWEEP))
@@ -235,7 +235,7 @@ class WatchPage(Page):
             self.watcher.choose(n=n)
 
     def _show_snapshot(self, old: WatchSnapshot, new: WatchSnapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         seen = new.followed
         if seen is not old.followed:
             self._show_curve(new)
@@ -267,12 +267,12 @@ class WatchPage(Page):
             self._timer.stop()
             if not new.problem and new.folder is not None:
                 self._open(new.folder, new.code)
-        asked = [(s.over, s.running, s.paused, s.followed.curve is None) for s in (old, new)]
-        if asked[0] != asked[1]:  # all that conditions and marks ask for
+        states = [(s.over, s.running, s.paused, s.followed.curve is None) for s in (old, new)]
+        if states[0] != states[1]:  # all that conditions and marks depend on
             self._refresh_actions()
 
     def _open(self, folder: Path, code: int | None) -> None:
-        """The run has ended: its trace takes the place of this page as soon as it is there."""
+        """At the end of the run: open its trace, and close this page as soon as it is open."""
         frame = self.frame.main
         bench = frame.trace.workbench
 
@@ -292,20 +292,20 @@ class WatchPage(Page):
         opened(bench.snapshot, bench.snapshot)  # not begun where something is asked first
 
     def _show_curve(self, new: WatchSnapshot) -> None:
-        """The grown curve; who looks at the whole run goes on doing so, who looks back is left there."""
+        """The grown curve; a view of the whole run stays whole, any other stays where it is."""
         curve = new.followed.curve
         if curve is not None:
             self.curve.grow(curve, new.followed.curves, new.fit, new.followed.until_s)
 
     def _show_accounts(self, new: WatchSnapshot) -> None:
-        """Where the time has gone so far; who waited for whom is known when the run has ended."""
+        """Where the time has gone so far; who waited for whom is only known after the run."""
         seen = new.followed
-        whole = sum(seen.seconds.values())
-        if not whole:
+        total = sum(seen.seconds.values())
+        if not total:
             self.accounts.say(_LATER)
             return
         parts = [
-            f"{ACTIVITIES[name]} {percent(spent / whole)} ({quantity(spent, 'proc·s')})"
+            f"{ACTIVITIES[name]} {percent(spent / total)} ({quantity(spent, 'proc·s')})"
             for name, spent in seen.seconds.items()
         ]
         calls = [
@@ -336,21 +336,21 @@ def _printable(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _processors(seen: Followed) -> Content:
-    """What each processor does over time; of many, means of as many as share a row."""
+    """How much each processor computes over time; where processors share a row, their mean."""
     share, names = seen.share, seen.names
     if share.shape[0] > _ROWS:
         groups = np.array_split(np.arange(share.shape[0]), _ROWS)
         share = np.stack([share[group].mean(axis=0) for group in groups])
         names = tuple(f"{names[group[0]]} – {names[group[-1]]}" for group in groups)
-    edges, known = seen.edges_s, share.shape[1]
-    if known:  # nothing is known of the rest of the axis
-        whole = max(math.ceil(seen.until_s / float(edges[1] - edges[0])), known)
-        cells = np.full((share.shape[0], whole), np.nan)
-        cells[:, :known] = share
+    edges, filled = seen.edges_s, share.shape[1]
+    if filled:  # the rest of the axis has no values yet
+        columns = max(math.ceil(seen.until_s / float(edges[1] - edges[0])), filled)
+        cells = np.full((share.shape[0], columns), np.nan)
+        cells[:, :filled] = share
         share = cells
 
     def cell_words(row: int, column: int) -> str:
-        if column >= known:
+        if column >= filled:
             return ""
         return (
             f"{names[row]}, {edges[column]:.4g} to {edges[column + 1]:.4g} s: "
@@ -364,6 +364,6 @@ def _processors(seen: Followed) -> Content:
         cells=Cells(
             share, percent, cell_words, numbers=False, measure="Computing", limits=(0.0, 1.0),
             across=(0.0, share.shape[1] * float(edges[1] - edges[0])),
-        ) if known else None,
+        ) if filled else None,
         empty=_LATER,
     )  # fmt: skip

@@ -79,7 +79,7 @@ def test_a_table_at_the_end_of_a_page() -> None:
 def check(made: Report) -> int:
     """That nothing of a report stands alone on its pages; how many they are."""
     image = page()
-    pages = reporting._laid_out(made, Look(), image, Progress())
+    pages = reporting._laid_out_pages(made, Look(), image, Progress())
     own = [slices[-1] for slices in pages.slices]  # before it, headings that are repeated
     assert own[0][0] == 0 and own[-1][1] == pages.document.size().height()
     assert all(a[1] == b[0] for a, b in pairwise(own)), "all of it is on some page, once"

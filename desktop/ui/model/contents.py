@@ -1,4 +1,4 @@
-"""The plots of the factor model: a snapshot becomes the content of a chart, and the same in words."""
+"""The plots of the factor model: chart contents made of a snapshot, each with the same in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from desktop.workbench.modelling import ModelSnapshot
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
 
-Which = Literal["cell", "code", "system"]
+Extent = Literal["cell", "code", "system"]
 Against = Literal["fitted", "p", "system", "code"]
 
 _P = "Processors p"
@@ -43,15 +43,19 @@ def _measurement_words(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
     )
 
 
-def _measurement_words_at(fit: ModelFit, lines: tuple[int, ...], at: Ints, k: int) -> str:
-    return _measurement_words(fit, lines, int(at[k]))
+def _measurement_words_at(fit: ModelFit, lines: tuple[int, ...], index: Ints, k: int) -> str:
+    return _measurement_words(fit, lines, int(index[k]))
 
 
 def scaling(
-    snapshot: ModelSnapshot, quantity: Quantity, cells: Which, log: bool, here: frozenset[int] = frozenset()
+    snapshot: ModelSnapshot,
+    quantity: Quantity,
+    cells: Extent,
+    log: bool,
+    marked: frozenset[int] = frozenset(),
 ) -> tuple[Content, str]:
-    """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
-    exclusion thin. `here`: lines of the shown run, which are marked."""
+    """Points and fitted curve with its band, dashed outside of the measured p; the fit before the last
+    exclusion thin. `marked`: lines of the shown run."""
     fit, selection, cell = snapshot.fit, snapshot.selection, snapshot.cell
     if fit is None or selection is None or cell is None:
         return _empty(), ""
@@ -63,8 +67,8 @@ def scaling(
         "system": [(c, s0) for c in range(len(data.codes))],
     }[cells]
     largest = max(snapshot.view.p, float(data.p.max()))
-    # Under what holds now.
-    series: list[Series] = _before(snapshot, quantity, largest) if cells == "cell" else []
+    # Below the present fit.
+    series: list[Series] = _previous_fit(snapshot, quantity, largest) if cells == "cell" else []
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "Measured", "code": data.systems[s], "system": data.codes[c]}[cells]
@@ -74,24 +78,24 @@ def scaling(
         alone = cells == "cell"
         series += _curve(cell_scaling, "fit" if alone else colour, alone)
         if cell_scaling.p.size:
-            at = cell_scaling.index
+            index = cell_scaling.index
             series.append(
                 Series(
                     "points", cell_scaling.p, cell_scaling.value, name, colour, mark,
-                    names=partial(_measurement_words_at, fit, selection.lines, at), keys=keys[at],
+                    names=partial(_measurement_words_at, fit, selection.lines, index), keys=keys[index],
                 )
             )  # fmt: skip
         elif not alone:
             none, label = np.empty(0), f"{name} (never measured)"
             series.append(Series("points", none, none, label, colour, mark))
         series += _left_out(snapshot, c, s, quantity, alone)
-        mine = np.isin(keys[cell_scaling.index], np.array(sorted(here), np.int64))
-        if mine.any():
-            at = cell_scaling.index[mine]
+        of_run = np.isin(keys[cell_scaling.index], np.array(sorted(marked), np.int64))
+        if of_run.any():
+            index = cell_scaling.index[of_run]
             series.append(
                 Series(
-                    "points", cell_scaling.p[mine], cell_scaling.value[mine], "This run", 2, "diamond",
-                    names=partial(_measurement_words_at, fit, selection.lines, at), keys=keys[at],
+                    "points", cell_scaling.p[of_run], cell_scaling.value[of_run], "This run", 2, "diamond",
+                    names=partial(_measurement_words_at, fit, selection.lines, index), keys=keys[index],
                 )
             )  # fmt: skip
     content = Content(
@@ -103,9 +107,9 @@ def scaling(
         verticals=((snapshot.view.p, f"p = {snapshot.view.p:.0f}"),),
         selected=snapshot.view.lines,
     )  # fmt: skip
-    what = f"{data.codes[c0]} on {data.systems[s0]}" if cells == "cell" else f"{len(pairs)} cells"
+    subject = f"{data.codes[c0]} on {data.systems[s0]}" if cells == "cell" else f"{len(pairs)} cells"
     title = results.quantity_title(fit, quantity)
-    return content, f"{title} of {what} over processors, with the fitted curve"
+    return content, f"{title} of {subject} over processors, with the fitted curve"
 
 
 def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
@@ -141,18 +145,18 @@ def _left_out(snapshot: ModelSnapshot, c: int, s: int, quantity: Quantity, named
     return [Series("points", p, value, label, "muted", "cross", names=names, keys=lines)]
 
 
-def _before(snapshot: ModelSnapshot, quantity: Quantity, largest: float) -> list[Series]:
+def _previous_fit(snapshot: ModelSnapshot, quantity: Quantity, largest: float) -> list[Series]:
     """The fit before the last exclusion, of the same cell."""
     old, fit, cell = snapshot.previous, snapshot.fit, snapshot.cell
     if old is None or fit is None or cell is None or old is fit:
         return []
     code, system = fit.data.codes[cell[0]], fit.data.systems[cell[1]]
-    same = (old.response.kind, old.data.transformed) == (fit.response.kind, fit.data.transformed)
-    if not same or code not in old.data.codes or system not in old.data.systems:
+    comparable = (old.response.kind, old.data.transformed) == (fit.response.kind, fit.data.transformed)
+    if not comparable or code not in old.data.codes or system not in old.data.systems:
         return []
-    at = old.data.codes.index(code), old.data.systems.index(system)
-    one = results.scaling(old, *at, quantity, largest)
-    return [Series("line", one.grid, one.fitted, "Before the last exclusion", "muted", width=1.1)]
+    cell_before = old.data.codes.index(code), old.data.systems.index(system)
+    curve = results.scaling(old, *cell_before, quantity, largest)
+    return [Series("line", curve.grid, curve.fitted, "Before the last exclusion", "muted", width=1.1)]
 
 
 def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
@@ -163,55 +167,55 @@ def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
     from desktop.core.factor_intervals import suspects
 
     data = fit.data
-    at = np.flatnonzero(fit.used)
+    used = np.flatnonzero(fit.used)
     unit = unit_of(fit)
-    p = np.log(data.p[at])
+    p = np.log(data.p[used])
     spread = (p - p.min()) / max(float(np.ptp(p)), 1e-9) * 0.5 - 0.25
     fitted_unit = "s" if fit.response.kind == "t" else "t'"
-    each = "in each from small to large p"
+    order = "in each from small to large p"
     x, axis = {
-        "fitted": (fit.fitted[at], Axis(f"Fitted ({fitted_unit})")),
-        "p": (data.p[at], Axis(_P, log=True, doubling=True)),
-        "system": (data.system[at] + spread, Axis(f"System, {each}", categories=data.systems)),
-        "code": (data.code[at] + spread, Axis(f"Code, {each}", categories=data.codes)),
+        "fitted": (fit.fitted[used], Axis(f"Fitted ({fitted_unit})")),
+        "p": (data.p[used], Axis(_P, log=True, doubling=True)),
+        "system": (data.system[used] + spread, Axis(f"System, {order}", categories=data.systems)),
+        "code": (data.code[used] + spread, Axis(f"Code, {order}", categories=data.codes)),
     }[against]
     odd = set(suspects(fit).tolist())
-    marked = frozenset(k for k, place in enumerate(at.tolist()) if place in odd)
+    marked = frozenset(k for k, place in enumerate(used.tolist()) if place in odd)
     series = Series(
-        "points", x, fit.residual[at], names=partial(_measurement_words_at, fit, selection.lines, at),
-        keys=np.array(selection.lines, np.int64)[at], labels=marked,
+        "points", x, fit.residual[used], names=partial(_measurement_words_at, fit, selection.lines, used),
+        keys=np.array(selection.lines, np.int64)[used], labels=marked,
     )  # fmt: skip
     content = Content(
         axis, Axis(f"Residual ({unit})"), (series,), levels=((0.0, ""),), selected=snapshot.view.lines
     )
-    return content, f"Residuals of {at.size} measurements against {against}, {len(marked)} stand out"
+    return content, f"Residuals of {used.size} measurements against {against}, {len(marked)} stand out"
 
 
 def quantiles(snapshot: ModelSnapshot) -> tuple[Content, str]:
-    """Studentized residuals over those of a normal distribution: on the line if errors are normal."""
+    """Studentized residuals over normal quantiles: on the line if errors are normal."""
     fit, selection = snapshot.fit, snapshot.selection
     if fit is None or selection is None:
         return _empty(), ""
     from desktop.core.factor_intervals import suspects
 
-    x, y, at = results.normal_scores(fit)
-    if not at.size:
+    x, y, used = results.normal_scores(fit)
+    if not used.size:
         return _empty("There are no studentized residuals: the fit has no measurements to spare."), ""
     odd = set(suspects(fit).tolist())
     ends = np.array([x[0], x[-1]])
     series = (
         Series("line", ends, ends, "As normal errors would", "muted"),
         Series(
-            "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, at),
-            keys=np.array(selection.lines, np.int64)[at],
-            labels=frozenset(k for k, place in enumerate(at.tolist()) if place in odd),
+            "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, used),
+            keys=np.array(selection.lines, np.int64)[used],
+            labels=frozenset(k for k, place in enumerate(used.tolist()) if place in odd),
         ),
     )  # fmt: skip
     content = Content(
         Axis("Quantile of the normal distribution"), Axis("Studentized residual"), series,
         selected=snapshot.view.lines,
     )  # fmt: skip
-    return content, f"Quantile-quantile plot of {at.size} studentized residuals"
+    return content, f"Quantile-quantile plot of {used.size} studentized residuals"
 
 
 def cell_map(
@@ -224,7 +228,7 @@ def cell_map(
     *,
     whole: bool = False,
 ) -> Content:
-    """`values` (rows, columns), NaN: nothing there, as numbers on colours; `empty` is said if all are."""
+    """`values` (rows, columns), NaN: none, as numbers on colours; `empty`: the text if all are NaN."""
 
     def number(value: float) -> str:
         return f"{value:.0f}" if whole else digits(value, 3)
@@ -270,7 +274,7 @@ def relative(snapshot: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[C
     series: list[Series] = []
     for i, function in enumerate(fit.functions):
         # From top to bottom as in the tables, functions in their order within a name.
-        at = len(names) - 0.6 - thick * (i + 0.5) - np.arange(len(names), dtype=np.float64)
+        y = len(names) - 0.6 - thick * (i + 0.5) - np.arange(len(names), dtype=np.float64)
         v, h = values[i], half[i]
         words = tuple(
             f"{kind} of {name} in {function}\n{digits(float(a))}"
@@ -283,14 +287,14 @@ def relative(snapshot: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[C
             if these.size or not below:
                 series.append(
                     Series(
-                        "bars", at[these], v[these], f"{function}, below zero" if below else function, colour,
+                        "bars", y[these], v[these], f"{function}, below zero" if below else function, colour,
                         names=tuple(words[k] for k in these), keys=these, thickness=thick * 0.9,
                     )
                 )  # fmt: skip
-        series.append(Series("whiskers", at, v, colour="text", low=v - h, high=v + h))
+        series.append(Series("whiskers", y, v, colour="text", low=v - h, high=v + h))
     title = "Relative speed" if kind == "speed" else "Relative work"
     if kind == "speed" and fit.response.kind != "t" and (fit.data.transformed or fit.data.peak is not None):
-        # t' counts time in units of what the system could do at its peak.
+        # t' is time relative to the system's peak rate.
         title = "Speed over peak rate"
     content = Content(
         Axis(f"{title} ({fit.reference} = 1)" if fit.reference in names else title, zero=True),
@@ -308,14 +312,14 @@ def shares(snapshot: ModelSnapshot) -> tuple[Content, str]:
     if not np.isfinite(fit.delta[:, cell[0], cell[1]]).all():
         return _empty("The model says nothing of this cell."), ""
     p = snapshot.view.p
-    grid, percent, here = results.share_curves(fit, *cell, p)
+    grid, percent, at_p = results.share_curves(fit, *cell, p)
     series: list[Series] = []
     for i, function in enumerate(fit.functions):
         series.append(Series("line", grid, percent[i], function, i, dashed=i >= SERIES))
         series.append(
             Series(
-                "points", np.array([p]), here[i : i + 1], colour=i, mark=MARKS[i % len(MARKS)],
-                names=(f"{here[i]:.1f} %\n{function} at p = {p:.0f}",), labels=frozenset({0}),
+                "points", np.array([p]), at_p[i : i + 1], colour=i, mark=MARKS[i % len(MARKS)],
+                names=(f"{at_p[i]:.1f} %\n{function} at p = {p:.0f}",), labels=frozenset({0}),
             )
         )  # fmt: skip
     name = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
@@ -323,5 +327,5 @@ def shares(snapshot: ModelSnapshot) -> tuple[Content, str]:
         Axis(f"{_P}, {name}", log=True, doubling=True), Axis("Share of the time (%)", zero=True),
         tuple(series), verticals=((p, f"p = {p:.0f}"),),
     )  # fmt: skip
-    words = ", ".join(f"{f} {v:.0f} %" for f, v in zip(fit.functions, here, strict=True))
+    words = ", ".join(f"{f} {v:.0f} %" for f, v in zip(fit.functions, at_p, strict=True))
     return content, f"Shares at p = {p:.0f}: {words}"

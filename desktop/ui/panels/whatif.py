@@ -51,7 +51,7 @@ class Knob(QSlider):
 
     @property
     def number(self) -> float:
-        """What it stands at."""
+        """Its value."""
         k = self.value()
         if k == 0 and self._first is not None:
             return self._first
@@ -60,7 +60,7 @@ class Knob(QSlider):
         return float(f"{10 ** (self._low + (self._high - self._low) * k / _STEPS):.3g}")
 
     def put(self, number: float) -> None:
-        """Stand at the nearest place, without telling."""
+        """Move to the nearest value, without a signal."""
         with QSignalBlocker(self):
             if number == self._first:
                 self.setValue(0)
@@ -76,7 +76,7 @@ class Knob(QSlider):
 
 
 class WhatIfPanel(Panel):
-    """Sliders for network and computing, what the run would last, and what would help most."""
+    """Sliders for network and computing, the predicted duration, and the changes that would help most."""
 
     ROOM = 24  # all of it is seen
 
@@ -84,7 +84,7 @@ class WhatIfPanel(Panel):
         super().__init__(workbench)
         self._state: Imagined | None = None
         self._helps: tuple[Help, ...] | None = None
-        self._shown: Changes | None = None
+        self._applied: Changes | None = None
         self.words = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
                            accessibleName="What the run would last")  # fmt: skip
         self.reset = set_up(QPushButton("&As recorded"), clicked=self._reset)
@@ -147,12 +147,12 @@ class WhatIfPanel(Panel):
     # ---- made of
 
     def _line(self, name: str, first: QWidget, second: QWidget, value: QLabel | None = None) -> None:
-        at = self._grid.rowCount()
-        self._grid.addWidget(titled(name, first), at, 0)
-        self._grid.addWidget(first, at, 1)
-        self._grid.addWidget(second, at, 2)
+        line = self._grid.rowCount()
+        self._grid.addWidget(titled(name, first), line, 0)
+        self._grid.addWidget(first, line, 1)
+        self._grid.addWidget(second, line, 2)
         if value is not None:
-            self._grid.addWidget(value, at, 3)
+            self._grid.addWidget(value, line, 3)
 
     def _value(self, words: Callable[[], str]) -> QLabel:
         value = QLabel()
@@ -161,20 +161,20 @@ class WhatIfPanel(Panel):
         return value
 
     def _knob(self, name: str, low: float, high: float, words: Callable[[float], str], **ends: float) -> Knob:
-        """A slider as wide as two parts."""
+        """A slider over two columns."""
         knob = set_up(Knob(low, high, **ends), accessibleName=name, turned=self._turned)
-        at = self._grid.rowCount()
-        self._grid.addWidget(titled(name, knob), at, 0)
-        self._grid.addWidget(knob, at, 1, 1, 2)
-        self._grid.addWidget(self._value(lambda: words(knob.number)), at, 3)
+        line = self._grid.rowCount()
+        self._grid.addWidget(titled(name, knob), line, 0)
+        self._grid.addWidget(knob, line, 1, 1, 2)
+        self._grid.addWidget(self._value(lambda: words(knob.number)), line, 3)
         return knob
 
     def _box(self, called: str) -> QComboBox:
         return choices({}, act=lambda _: self._turned(), narrow=8, accessibleName=called)
 
-    def _speed(self, name: str, what: QWidget, called: str, words: Callable[[float], str]) -> Knob:
+    def _speed(self, name: str, target: QWidget, called: str, words: Callable[[float], str]) -> Knob:
         knob = set_up(Knob(1 / 8, 8), accessibleName=called, turned=self._turned)
-        self._line(name, what, knob, self._value(lambda: words(knob.number)))
+        self._line(name, target, knob, self._value(lambda: words(knob.number)))
         return knob
 
     # ---- showing
@@ -187,17 +187,17 @@ class WhatIfPanel(Panel):
         return QSize(settings.width() + em, settings.height() + (10 * em if below else em))
 
     def heightForWidth(self, width: int) -> int:
-        """What a scroll area asks for, as the sentence is wrapped."""
+        """Needed as the sentence is wrapped; a scroll area asks for it."""
         return self.minimumSizeHint().height()
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The list below the sliders where there is no room for it beside them."""
+        """Put the list beside the sliders where there is room, else below them."""
         super().resizeEvent(event)
         wide = self.width() >= self.settings.minimumSizeHint().width() + 24 * self.fontMetrics().height()
-        way = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
-        if way != self.split.orientation():
-            self.split.setOrientation(way)
+        orientation = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        if orientation != self.split.orientation():
+            self.split.setOrientation(orientation)
             self.updateGeometry()
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
@@ -207,7 +207,7 @@ class WhatIfPanel(Panel):
             return
         self._state = state
         self._fill_boxes(state)
-        if state.prediction is not None and not state.outdated and state.changes != self._asked():
+        if state.prediction is not None and not state.outdated and state.changes != self._changes_set():
             self._stand_at(state.changes)
         self._say(state, ready)
         if state.helps is not self._helps:
@@ -245,14 +245,14 @@ class WhatIfPanel(Panel):
             value.setText(words())
 
     def _list(self, helps: tuple[Help, ...]) -> None:
-        of = time_scale(max((one.saved_s for one in helps), default=0.0))
+        scale = time_scale(max((one.saved_s for one in helps), default=0.0))
         columns = (
             Column("Change", "A click applies it", stretch=True),
-            Column("Saves", "Seconds that the run would be shorter", of.symbol),
+            Column("Saves", "Seconds that the run would be shorter", scale.symbol),
             Column("Part", "Of the run", "%"),
         )
         rows = [
-            TableRow((one.label, one.saved_s / of.factor, 100 * one.share), k, tip=one.assumption)
+            TableRow((one.label, one.saved_s / scale.factor, 100 * one.share), k, tip=one.assumption)
             for k, one in enumerate(helps)
         ]
         self.helps.show_rows(columns, rows, "What would help most, by what it saves; then bounds")
@@ -264,22 +264,22 @@ class WhatIfPanel(Panel):
             widget.setEnabled(able)
         for widget in self._on_network:
             widget.setEnabled(able and bool(self.network.currentData()))
-        for box, *more in (
+        for box, *others in (
             (self.region, self.region_speed), (self.phase, self.phase_speed, self.balanced)
         ):  # fmt: skip
-            for part in (box, *more):
+            for part in (box, *others):
                 part.setEnabled(able and box.count() > 0)
         self.reset.setEnabled(state is not None and state.changes is not None)
 
     # ---- acting
 
-    def _asked(self) -> Changes | None:
-        """What the sliders stand at; None: as recorded. What was applied from the list stays as it is."""
+    def _changes_set(self) -> Changes | None:
+        """The changes that the sliders say, or those applied from the list; None: as recorded."""
         from desktop.core.changes import NONE, Changes
         from desktop.core.machine import Machine
 
-        if self._shown is not None:
-            return self._shown
+        if self._applied is not None:
+            return self._applied
         network = None
         if self.network.currentData():
             network = Machine(
@@ -298,13 +298,13 @@ class WhatIfPanel(Panel):
         return None if changes == NONE else changes
 
     def _turned(self) -> None:
-        self._shown = None
+        self._applied = None
         if self.last_rank.value() < self.first_rank.value():
             with QSignalBlocker(self.last_rank):
                 self.last_rank.setValue(self.first_rank.value())
         self._enable()
         self._show_values()
-        self._workbench.ask_what_if(self._asked())
+        self._workbench.ask_what_if(self._changes_set())
 
     def _reset(self) -> None:
         self._stand_at(None)
@@ -317,35 +317,35 @@ class WhatIfPanel(Panel):
             self._workbench.ask_what_if(changes)
 
     def _stand_at(self, changes: Changes | None) -> None:
-        """Sliders where changes have them, as far as there are sliders for them."""
+        """Set the sliders to some changes, as far as there are sliders for them."""
         from desktop.core.changes import NONE
         from desktop.core.machine import IDEAL
 
-        wanted = changes or NONE
-        network = wanted.network or IDEAL
-        self.network.setCurrentIndex(0 if wanted.network is None else 1)
+        target = changes or NONE
+        network = target.network or IDEAL
+        self.network.setCurrentIndex(0 if target.network is None else 1)
         self.latency.put(network.latency_s)
         self.bandwidth.put(network.bandwidth)
         self.eager.put(network.eager)
         with QSignalBlocker(self.buses):
             self.buses.setValue(network.buses)
         for box, knob, pairs in (
-            (self.region, self.region_speed, wanted.regions),
-            (self.phase, self.phase_speed, wanted.phases or tuple((k, 1.0) for k in wanted.balanced)),
+            (self.region, self.region_speed, target.regions),
+            (self.phase, self.phase_speed, target.phases or tuple((k, 1.0) for k in target.balanced)),
         ):
             knob.put(1.0)
             for name, factor in pairs:
                 box.setCurrentIndex(max(box.findData(name), 0))
                 knob.put(factor)
         with QSignalBlocker(self.balanced):
-            self.balanced.setChecked(bool(wanted.balanced))
+            self.balanced.setChecked(bool(target.balanced))
         self.rank_speed.put(1.0)
-        for first, last, factor in wanted.slower:
+        for first, last, factor in target.slower:
             for spin, rank in ((self.first_rank, first), (self.last_rank, last)):
                 with QSignalBlocker(spin):
                     spin.setValue(rank)
             self.rank_speed.put(factor)
-        self._shown = changes
+        self._applied = changes
         self._show_values()
         self._enable()
 

@@ -337,7 +337,7 @@ class Chart(PlotView):
             super().paintEvent(event)
             return
         self.prepare(self.viewport().devicePixelRatioF())
-        self._whole = False
+        self._all_dirty = False
         whole = QRectF(self.viewport().rect())
         with QPainter(self.viewport()) as painter:
             painter.setFont(self.font())

@@ -1,5 +1,5 @@
-"""What the plots on pyqtgraph are made of: boxes that move only when told, items that paint pixels, own axes,
-and the view that says itself what is to be painted again.
+"""Base classes of the plots on pyqtgraph: boxes that move only when told, items that paint pixels, axes, and
+a view that is repainted only where it is told to.
 
 pyqtgraph is imported where plots are, never on the command line's paths. Set no option of it
 (`setConfigOption` is global), give pens and brushes explicitly, and never link boxes by `setXLink`: it lines
@@ -46,17 +46,16 @@ debug.printExc = lambda *_, **__: sys.excepthook(*sys.exc_info())
 class QuietBox(pg.ViewBox):
     """A ViewBox that moves only when it is told: no mouse, menu, automatic range or padding.
 
-    What is added by `addItem` is in data coordinates; for it the view finds out by itself what is to be
-    painted again.
+    Items added by `addItem` are in data coordinates; for these Qt finds out what to repaint.
     """
 
     def __init__(self) -> None:
         super().__init__(enableMenu=False, enableMouse=False, defaultPadding=0)
-        self.pictures: list[PixelItem] = []  # or Python would take them away
+        self.pictures: list[PixelItem] = []  # or Python would free them
         self.disableAutoRange()
 
     def show_range(self, a: float, b: float, low: float, high: float) -> None:
-        """See ``[a, b]`` and ``[low, high]``; nothing happens where it is seen already."""
+        """Show ``[a, b]`` and ``[low, high]``; nothing happens if it is shown already."""
         if self.viewRange() != [[a, b], [low, high]]:
             self.setRange(xRange=(float(a), float(b)), yRange=(float(low), float(high)), padding=0)
 
@@ -70,7 +69,7 @@ class QuietBox(pg.ViewBox):
 
     @property
     def holds_items(self) -> bool:
-        """Whether there is anything in data coordinates."""
+        """Whether it holds items in data coordinates."""
         return bool(self.childGroup.childItems())
 
     def _tell(self) -> None:
@@ -81,11 +80,11 @@ class QuietBox(pg.ViewBox):
 
 
 class PixelItem(QGraphicsObject):
-    """Painted by a function in the view's logical pixels, so that pictures are neither scaled nor moved by
-    parts of a pixel, and nothing is lost in the deepest zoom.
+    """An item painted by a function in the view's logical pixels, so that pictures are neither scaled nor
+    moved by parts of a pixel, and the deepest zoom loses no precision.
 
-    In the rectangle of the box that is its parent, else in the one that `place` gives it. `z` below 0 lies
-    under the items of the box, above 0 over them.
+    It fills the box that is its parent, else the rectangle set by `place`. `z` below 0 lies under the items
+    of the box, above 0 over them.
     """
 
     def __init__(self, draw: Draw, box: QuietBox | None = None, z: float = -50.0) -> None:
@@ -102,7 +101,7 @@ class PixelItem(QGraphicsObject):
         self.place(box.rect())
 
     def place(self, rect: QRectF) -> None:
-        """Lie there, in the coordinates of the parent."""
+        """Set its rectangle, in the coordinates of the parent."""
         if rect != self._rect:
             self.prepareGeometryChange()
             self._rect = QRectF(rect)
@@ -141,12 +140,12 @@ class DrawnAxis(pg.AxisItem):
         _in_view(self, painter, QRectF(self.rect()), self._draw)
 
     def place(self, rect: QRectF) -> None:
-        """Lie there, of an axis below or above that belongs to no plot's layout."""
+        """Set its rectangle; for an axis below or above a lane, which is in no plot's layout."""
         self.setHeight(rect.height())
         self.setGeometry(rect)
 
     def _bounds(self) -> QRectF:
-        """Where it paints, never into the lane beside it."""
+        """The rectangle that it paints in, never into the lane beside it."""
         r = QRectF(self.rect())
         if self.orientation in ("left", "right"):
             reach = max(self._reach, title_reach(r.height()))
@@ -161,11 +160,11 @@ def title_reach(height: float) -> float:
 
 def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
     """Let a function paint an item as if it painted the view, in its font."""
-    at = item.scenePos()
+    origin = item.scenePos()
     with saved(painter):
         painter.setFont(item.scene().views()[0].font())
-        painter.translate(-at)
-        draw(painter, rect.translated(at))
+        painter.translate(-origin)
+        draw(painter, rect.translated(origin))
 
 
 def lane_plot(left: DrawnAxis, right: DrawnAxis | None = None) -> pg.PlotItem:
@@ -202,17 +201,17 @@ def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
 
 
 class PlotView(pg.GraphicsView):
-    """A scene in logical pixels of the view. Mouse and keys belong to whoever derives from it, never to
-    pyqtgraph; what has changed is said by `dirty`, and painted once.
+    """A scene in logical pixels of the view. Derived classes handle mouse and keys, pyqtgraph does not;
+    changed parts are given to `dirty`, and painted once.
 
-    Where somebody has put items in data coordinates into a box, Qt finds out itself what to paint.
+    While a box holds items in data coordinates, Qt finds out itself what to paint.
     """
 
     def __init__(self) -> None:
         self._theme: Theme = LIGHT
         self._opaque: tuple[QRectF, ...] = ()
         self._bare: list[QRectF] | None = None
-        self._whole = False  # everything will be painted anyway
+        self._all_dirty = False  # everything will be painted anyway
         super().__init__(background=None)
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
@@ -236,24 +235,24 @@ class PlotView(pg.GraphicsView):
         """Bring ranges and geometry up to date before a paint at so many device pixels to a logical one."""
 
     def boxes(self) -> Iterable[QuietBox]:
-        """Where scripts may have put items."""
+        """The boxes that may hold items of scripts."""
         return [item for item in self.scene().items() if isinstance(item, QuietBox)]
 
     # ---- what is painted
 
     def dirty(self, *rects: QRectF) -> None:
-        """Paint these parts (logical pixels) with whatever else is to be painted; without any, everything."""
+        """Repaint these parts (logical pixels); without any, everything."""
         port = self.viewport()
-        if self._whole:
+        if self._all_dirty:
             return
         if not rects:
-            self._whole = True
+            self._all_dirty = True
             port.update()
         for rect in rects:
             port.update(rect.toAlignedRect())
 
     def set_opaque(self, *rects: QRectF) -> None:
-        """What items cover in whole, which needs no ground."""
+        """Set the rectangles that items cover completely, which need no ground."""
         if rects != self._opaque:
             self._opaque, self._bare = rects, None
 
@@ -269,16 +268,16 @@ class PlotView(pg.GraphicsView):
         if self.closed:
             return
         self.prepare(self.viewport().devicePixelRatioF())
-        self._whole = False
+        self._all_dirty = False
         super().paintEvent(event)
 
     def paint_on(self, image: QImage) -> None:
         """Paint all of it on an image of the view's size at its own scale."""
         self.prepare(image.devicePixelRatio())
-        whole = QRectF(0, 0, self.width(), self.height())
+        area = QRectF(0, 0, self.width(), self.height())
         with QPainter(image) as painter:
             painter.setFont(self.font())
-            self.render(painter, whole, whole.toRect())
+            self.render(painter, area, area.toRect())
 
     @guarded
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
@@ -308,26 +307,26 @@ class PlotView(pg.GraphicsView):
 
     @guarded(otherwise=lambda: False)
     def viewportEvent(self, event: QEvent) -> bool:
-        """Tips of the view itself: its scene would ask the items alone."""
+        """Show tooltips of the view; its scene would only show those of items."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             QToolTip.showText(event.globalPos(), self.toolTip(), self)
             return True
         return bool(super().viewportEvent(event))
 
     def __del__(self) -> None:
-        """The collector would take view, scene and items apart in any order, which ends the process: the view
-        goes first, and all with it."""
+        """Delete the view first, and all in it: Python's collector would delete view, scene and items in any
+        order, which ends the process."""
         if shiboken6.isValid(self) and shiboken6.ownedByPython(self):
             shiboken6.delete(self)
 
     def close(self) -> bool:
-        """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""
+        """Close as any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""
         return bool(QGraphicsView.close(self))
 
     # ---- accessibility
 
     def setAccessibleName(self, name: str) -> None:
-        """Of the view, and of its viewport, a widget of its own to those who read screens."""
+        """Set it for the view and its viewport, which screen readers see as a widget of its own."""
         super().setAccessibleName(name)
         self.viewport().setAccessibleName(name)
 
