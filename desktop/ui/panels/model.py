@@ -95,9 +95,9 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         if last is None or model.fit is not last.fit:
             empty = results.EMPTY
             self.parameters.show_sheet(empty if model.fit is None else results.parameter_sheet(model.fit))
-        if last is None or model.sheet is not last.sheet or new.here != old.here:
+        if last is None or model.sheet is not last.sheet or new.rows != old.rows:
             sheet = model.sheet or results.EMPTY
-            mine = np.isin(sheet.keys, [row.line for row in new.here])
+            mine = np.isin(sheet.keys, [row.line for row in new.rows])
             self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if last is None or model.view.lines != last.view.lines or model.sheet is not last.sheet:
             self.measured.select(model.view.lines)
@@ -108,8 +108,8 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
                 box.setCurrentIndex(model.cell[k])
             box.setEnabled(bool(names))
         drawn = ("fit", "view", "previous", "selection")
-        if new.here != old.here or any(getattr(model, f) is not getattr(last, f, None) for f in drawn):
-            own_lines = frozenset(row.line for row in new.here)
+        if new.rows != old.rows or any(getattr(model, f) is not getattr(last, f, None) for f in drawn):
+            own_lines = frozenset(row.line for row in new.rows)
             self.scaling.set_content(*contents.scaling(model, "time", "cell", True, own_lines))
         notes = [model.problem] if model.problem else []
         notes += [*model.headline, *results.warnings(model.fit, model.selection)]
