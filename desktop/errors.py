@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 
 class DesktopError(Exception):
@@ -54,10 +54,18 @@ class DesktopError(Exception):
         return f"{self.file}: {sentence}" if self.file else sentence
 
 
+class _About(TypedDict, total=False):
+    """Arguments of `DesktopError`."""
+
+    file: str | Path | None
+    where: str
+    hint: str
+
+
 class TraceFormatError(DesktopError):
     """Nothing usable can be read from a trace; `choices`: the traces in an archive, if it holds several."""
 
-    def __init__(self, what: str, *, choices: tuple[str, ...] = (), **about: Any) -> None:
+    def __init__(self, what: str, *, choices: tuple[str, ...] = (), **about: Unpack[_About]) -> None:
         super().__init__(what, **about)
         self.choices = choices
 
@@ -81,7 +89,7 @@ class ExperimentError(DesktopError):
 class ProjectError(DesktopError):
     """A project file cannot be used; `problems` lists all of them, each with the path of its key."""
 
-    def __init__(self, what: str, *, problems: tuple[str, ...] = (), **about: Any) -> None:
+    def __init__(self, what: str, *, problems: tuple[str, ...] = (), **about: Unpack[_About]) -> None:
         super().__init__(what, **about)
         self.problems = problems
 

@@ -18,29 +18,34 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from PySide6.QtWidgets import QApplication
 
+    from desktop.core.arrays import AnyArray
+    from desktop.core.clock_line import Clock
     from desktop.core.curve import StepCurve
     from desktop.core.effects import Effects
     from desktop.core.factor_model import ModelFit
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
-    from desktop.data import statistics
+    from desktop.core.plain import JSON
     from desktop.data.events import Location
     from desktop.data.material import Material
+    from desktop.data.statistics import RangeStats, Statistics
+    from desktop.ui.figures import Look
 
 By = Literal["run", "phase"]
 # What an event or message takes as a row of a DataFrame, bytes.
 _ROW = 96
 _figures = itertools.count(1)
 # The QApplication that was made for figures: without a reference it ends.
-_qt: list[Any] = []
+_qt: list[QApplication] = []
 __all__ = [
     *("Answer", "CauseAnswer", "GateAnswer", "PhaseAnswer", "Run", "RunFigure"),
     *("compare", "effects", "model", "open", "samples"),
 ]
 
 
-def _frame(table: str, columns: Mapping[str, Any]) -> DataFrame:
+def _frame(table: str, columns: Mapping[str, object]) -> DataFrame:
     from desktop.core.frames import TABLES, frame
 
     return frame(TABLES[table], columns)
@@ -108,7 +113,7 @@ class GateAnswer(Answer):
     failed: bool
     verdict: str
     judged: str
-    result: Mapping[str, Any]
+    result: JSON
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +129,7 @@ class RunFigure:
     def __repr__(self) -> str:
         return f"<RunFigure {self.figure} of {self.material.title}>"
 
-    def _look(self) -> Any:
+    def _look(self) -> Look:
         _prepare_qt()
         from desktop.ui.figures import Look
 
@@ -174,7 +179,7 @@ def _prepare_qt() -> None:
 class Run:
     """An open trace, imported file or project; made by `open`. A context manager; `close` ends it."""
 
-    def __init__(self, path: str | Path, words: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | Path, words: Mapping[str, object]) -> None:
         from desktop.commands.asked import open_as_asked, utilization
 
         self.path = Path(path)
@@ -218,12 +223,12 @@ class Run:
         return tuple(self._kept.name(i) for i in range(len(self._store.locations)))
 
     @cached_property
-    def _kept(self) -> statistics.Statistics:
+    def _kept(self) -> Statistics:
         from desktop.data.statistics import Statistics
 
         return Statistics(self._store)
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JSON:
         """What the trace holds, as ``phasewright info --json`` says it."""
         from desktop.data.info import info
 
@@ -284,7 +289,7 @@ class Run:
             self._fits[n, model] = PhaseAnswer(made, curve, fit, rows)
         return self._fits[n, model]
 
-    def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Any]:
+    def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Sequence[RangeStats]]:
         if by not in ("run", "phase"):
             raise ValueError(f"by is {by!r}, it must be 'run' or 'phase'")
         curve = self._curve("computing")
@@ -344,7 +349,7 @@ class Run:
 
         def made() -> DataFrame:
             called_here = {"lost": "lost_s", "cause": "key", "locations": "names"}
-            columns: dict[str, list[Any]] = {"phase": [k for k, _ in rows]}
+            columns: dict[str, list[object]] = {"phase": [k for k, _ in rows]}
             for name in (one.name for one in TABLES["causes"][1:]):
                 columns[name] = [getattr(cause, called_here.get(name, name)) for _, cause in rows]
             return _frame("causes", columns)
@@ -380,7 +385,7 @@ class Run:
 
         store, use = self._store, self._use
         low, high = -np.inf if start is None else start, np.inf if end is None else end
-        parts: list[tuple[Any, ...]] = [(np.zeros(0), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int))]
+        parts: list[tuple[AnyArray, ...]] = [(np.zeros(0), *[np.zeros(0, int)] * 3)]
         count = 0
         for i, location in enumerate(store.locations):
             for tick, kind, region in store.blocks("events", i, "time", "kind", "region"):
@@ -399,7 +404,7 @@ class Run:
         columns = {"time_s": time, "location": called[where], "kind": kinds[kind], "region": names[region]}
         return Answer(lambda: _frame("events", columns))
 
-    def _clock(self, location: Location) -> Any:
+    def _clock(self, location: Location) -> Clock:
         repaired = self._use.rules.repaired
         return location.clock(self._store.repair if repaired is None else repaired)
 

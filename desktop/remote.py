@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 # Nothing that ssh could take for an option or a command. One slash: as paths are normalised.
 _PLACE = re.compile(
@@ -95,7 +94,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # the concrete class of t
     def expanduser(self) -> RemotePath:
         return self
 
-    def exists(self, **_: Any) -> bool:
+    def exists(self, **_: object) -> bool:
         """Whether it may be asked for: the user has been on that host before."""
         return self.destination in hosts()
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from desktop.progress import ENDING, Cancelled
 
@@ -138,7 +137,7 @@ class _Ear:
         if os.name != "nt":  # where only sockets are asked not to block
             os.set_blocking(self._in, False)
         usual = (signal.SIG_DFL, signal.default_int_handler)
-        self._before: dict[int, Any] = {
+        self._before = {
             number: signal.signal(number, _noted) for number in REQUESTS if signal.getsignal(number) in usual
         }
         self._woken = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)

@@ -9,7 +9,7 @@ where that is anything, the tightest are taken again as they are with the correc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from desktop.core.clock_kernels import common
 from desktop.core.clock_line import MOST_DRIFT
 from desktop.core.clock_repair import Held
 from desktop.core.jit import kernel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST = 256  # so many processes at most, as every pair has its bounds
 PARTS = 16  # of the run
@@ -164,7 +167,7 @@ class _Problem:
         a, b, s, r = self.a, self.b, self.s, self.r
         return self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
 
-    def _matrix(self, rows: Ints, margin: bool) -> Any:
+    def _matrix(self, rows: Ints, margin: bool) -> csr_array:
         from scipy.sparse import coo_array
 
         n, k = self.n, rows.size

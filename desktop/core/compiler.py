@@ -6,16 +6,18 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from threading import Lock, get_ident
+from types import ModuleType
 from typing import Any
 
 from desktop import __version__
 from desktop.environment import alone
 
 
-class _Without:
+class _Without(Loader):
     """An import hook by which numba, imported in this thread, does without what it can do without: scipy and
     yaml, which it takes for optional, and in a process of our own extensions of numba by others, for which it
     would search the descriptions of all packages that are installed."""
@@ -28,14 +30,13 @@ class _Without:
             return None
         if name in ("scipy", "yaml"):
             raise ModuleNotFoundError(name)
-        loader: Any = self
-        return ModuleSpec(name, loader) if name == "numba.core.entrypoints" and alone() else None
+        return ModuleSpec(name, self) if name == "numba.core.entrypoints" and alone() else None
 
     def create_module(self, _: ModuleSpec) -> None:
         """An ordinary one will do."""
 
-    def exec_module(self, module: Any) -> None:
-        module.init_all = lambda: None
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["init_all"] = lambda: None
 
 
 _hook = _Without()
@@ -152,7 +153,7 @@ def address(dispatcher: Any, *arguments: object) -> int:
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
-# Many: a kernel's arguments, one by one.
+# Many: a kernel's arguments, one by one; numba hands their types over, callers what they are.
 @intrinsic
 def go_at(
     typing: Any, go: Any, tree: Any, s: Any, j: Any, o: Any, cj: Any, co: Any, e: Any, goal: Any
@@ -162,7 +163,7 @@ def go_at(
     given = (tree, int64, int64, float64, int64, float64, float64, float64)
     result = types.Tuple((int64, float64, float64, float64, float64, int64))
 
-    def code(context: Any, builder: Any, _: Any, values: Any) -> Any:
+    def code(context: Any, builder: Any, _: object, values: Any) -> object:
         convention = context.call_conv
         kind = convention.get_function_type(result, given).as_pointer()
         called = builder.inttoptr(values[0], kind)

@@ -204,7 +204,7 @@ class Effects:
         """``TABLES["effects"]``, one row an effect in standard order, the index its term; in the unit of the
         response."""
         columns = attributes("effects", self.effects, {"effect": "value", "half_effect": "half"})
-        columns["aliases"] = list(map(", ".join, columns["aliases"]))
+        columns["aliases"] = [", ".join(effect.aliases) for effect in self.effects]
         return frame(TABLES["effects"], columns, index=columns["term"])
 
     def anova_frame(self) -> DataFrame:

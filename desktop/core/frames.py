@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from desktop.core.arrays import AnyArray
 from desktop.core.labels import ACCOUNTS
@@ -312,7 +313,7 @@ class ArrayTable:
 
 def attributes(
     table: str, rows: Sequence[object], called: Mapping[str, str] | None = None
-) -> dict[str, list[Any]]:
+) -> dict[str, list[object]]:
     """The columns of a table as attributes of its rows; `called`: those that have another name there."""
     names = {one.name: one.name for one in TABLES[table]} | dict(called or {})
     return {column: [getattr(row, name) for row in rows] for column, name in names.items()}
@@ -320,7 +321,7 @@ def attributes(
 
 def array_table(fields: Sequence[Field], columns: Mapping[str, object]) -> ArrayTable:
     """Declared columns without pandas. KeyError if one has no values."""
-    kinds: Any = {"text": object, "any": object}
+    kinds: dict[str, DTypeLike] = {"text": object, "any": object}
     values = {one.name: np.asarray(columns[one.name], kinds.get(one.dtype, one.dtype)) for one in fields}
     return ArrayTable(values, {one.name: one.unit for one in fields})
 
@@ -342,11 +343,10 @@ def frame(
     declared: dict[str, object] = {}
     texts: dict[str, object] = {"text": "str" if pd.__version__ >= "3" else object, "any": object}
     for one in fields:
-        values: Any = columns[one.name]
+        values = columns[one.name]
         if one.dtype == "float64" and isinstance(values, list | np.ndarray):
             declared[one.name] = np.asarray(values, np.float64)  # for which a series takes ten times as long
         else:
-            values = values if hasattr(values, "dtype") else list(values)
             declared[one.name] = pd.Series(values, dtype=texts.get(one.dtype, one.dtype))
     declared |= {name: values for name, values in columns.items() if name not in declared}
     table = pd.DataFrame(declared)

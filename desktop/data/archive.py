@@ -13,10 +13,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from desktop.data.lines import opener, unpacked_head
+from desktop.data.lines import content_of, opener, unpacked_head
 from desktop.data.reading import head
 from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
@@ -135,10 +136,8 @@ class _Member(NamedTuple):
     fault: str = ""
 
 
-def _tarred(raw: IO[bytes]) -> Iterator[_Member]:
-    unpack = opener(raw.read(6))
-    raw.seek(0)
-    stream = _Forward(unpack(raw) if unpack else raw)
+def _tarred(raw: BufferedReader) -> Iterator[_Member]:
+    stream = _Forward(content_of(raw))
     with tarfile.open(fileobj=stream, mode="r:", errorlevel=1) as tar:  # type: ignore[call-overload]  # see _Forward
         while (member := tar.next()) is not None:
             tar.members.clear()  # or they would be kept, all of them
@@ -160,7 +159,7 @@ def _kind_in_tar(member: tarfile.TarInfo) -> str:
     return "a device" if member.isdev() else "a member that is no plain file"
 
 
-def _zipped(raw: IO[bytes]) -> Iterator[_Member]:
+def _zipped(raw: BufferedReader) -> Iterator[_Member]:
     with zipfile.ZipFile(raw) as packed:
         for member in packed.infolist():
             mode = member.external_attr >> 16
@@ -178,7 +177,7 @@ def _zipped(raw: IO[bytes]) -> Iterator[_Member]:
 class _Forward:
     """A stream for `tarfile` that is only read on, in pieces of bounded size."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
         self._at = 0
         self.last = b""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, TypeVar, Union
 
 import numpy as np
 
@@ -159,7 +159,7 @@ def _array(shown: Shown, name: str) -> AnyArray:
     return np.asarray(values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object))
 
 
-def names_of(shown: Shown) -> list[Any]:
+def names_of(shown: Shown) -> list[str]:
     return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
 
 

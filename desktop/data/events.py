@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -286,7 +286,7 @@ class EventSource(Protocol):
     def repair(self) -> bool: ...
 
     @property
-    def notes(self) -> Mapping[str, Any]: ...
+    def notes(self) -> JSON: ...
 
     @property
     def locations(self) -> Sequence[Location]: ...

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import tomli_w
@@ -579,16 +579,19 @@ def write_experiment(experiment: Experiment) -> Path:
 def described(experiment: Experiment) -> str:
     """The text of ``experiment.toml``."""
 
-    def plain(value: object) -> Any:
+    def table(values: JSON) -> JSON:
+        # An empty text means something there.
+        given = {k: v for k, v in values.items() if v is not None and (k in ("fold", "unit") or v != "")}
+        if not given.get("fold_after", 1):
+            del given["fold_after"]
+        return {k: plain(v) for k, v in given.items() if v not in ((), [], {})}
+
+    def plain(value: object) -> object:
         if isinstance(value, dict):
-            # An empty text means something there.
-            given = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
-            if not given.get("fold_after", 1):
-                del given["fold_after"]
-            return {k: plain(v) for k, v in given.items() if v not in ((), [], {})}
+            return table(value)
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
-    program = plain(asdict(experiment.program))
+    program = table(asdict(experiment.program))
     program["run"] = list(experiment.program.run)
     if experiment.program.shell:
         program |= {k: " ".join(program[k]) for k in _COMMANDS if k in program}
@@ -598,12 +601,12 @@ def described(experiment: Experiment) -> str:
                 "format": FORMAT,
                 "title": experiment.title,
                 "program": program,
-                "design": plain(asdict(experiment.plan)),
+                "design": table(asdict(experiment.plan)),
                 "factors": [
-                    {k: v for k, v in plain(asdict(_FactorTable.of(one))).items() if v}
+                    {k: v for k, v in table(asdict(_FactorTable.of(one))).items() if v}
                     for one in experiment.factors
                 ],
-                "responses": [plain(asdict(response)) for response in experiment.responses],
+                "responses": [table(asdict(response)) for response in experiment.responses],
             }
         )
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,9 @@ class _Names:
 class _Followed:
     """One file: how much of it has been read, and what its calls are."""
 
-    def __init__(self, path: Path, head: Any, calls: _Names, clock: RecordedClock, processor: int) -> None:
+    def __init__(
+        self, path: Path, head: np.void, calls: _Names, clock: RecordedClock, processor: int
+    ) -> None:
         self.path, self.head, self.calls, self.clock, self.processor = path, head, calls, clock, processor
         self.read = 0
         self.whole = False  # all of it has been read
@@ -266,7 +267,7 @@ def _stores(one: _Followed, stream: RawIOBase) -> bool:
     return again is None or int(again["stored"]) != int(one.head["stored"])
 
 
-def _name(head: Any) -> str:
+def _name(head: np.void) -> str:
     thread = int(head["thread"])
     return f"rank {int(head['rank'])}" + (f" thread {thread}" if thread else "")
 

@@ -10,8 +10,10 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import BufferedIOBase, BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -129,7 +131,7 @@ def decimal(buf: Bytes, p: int, end: int, fortran: bool) -> tuple[int, int, int,
     return (-value if negative else value), decimals, p, dropped
 
 
-def opener(head: bytes) -> Any:
+def opener(head: bytes) -> Callable[[BinaryIO], BufferedIOBase] | None:
     """What opens a file that begins so as a stream of its content; None: it is not packed."""
     if head.startswith(b"\x1f\x8b"):
         return gzip.open
@@ -147,7 +149,7 @@ def unpacked_head(path: Path) -> tuple[bytes, bool]:
     """The first 64 KiB of what a packed file holds, and whether that is all."""
     head = b""
     try:
-        with path.open("rb") as raw, opener(raw.read(6))(_rewound(raw)) as stream:
+        with path.open("rb") as raw, content_of(raw) as stream:
             while len(head) < 1 << 16:
                 piece = stream.read1(1 << 13)
                 if not piece:
@@ -158,9 +160,12 @@ def unpacked_head(path: Path) -> tuple[bytes, bool]:
     return head, False
 
 
-def _rewound(file: BinaryIO) -> Any:
+def content_of(file: BufferedReader) -> BufferedIOBase:
+    """What an open file holds, unpacked if it is packed, from its start."""
     file.seek(0)
-    return file
+    unpack = opener(file.read(6))
+    file.seek(0)
+    return file if unpack is None else unpack(file)
 
 
 def detected(
@@ -189,8 +194,7 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
                     file=path,
                     hint="unpack it first (.gz, .xz and .bz2 are read as they are)",
                 )
-        unpack = opener(magic)
-        stream = _rewound(raw) if unpack is None else unpack(_rewound(raw))
+        stream = content_of(raw)
         pending = b""
         first = True
         final = False
@@ -201,7 +205,7 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
                 try:
                     piece = stream.read1(BLOCK - size)
                 except _BROKEN:
-                    if unpack is None:
+                    if stream is raw:
                         raise
                     report.add(
                         "compressed stream damaged",
@@ -245,8 +249,12 @@ def line_count(block: bytes) -> int:
     return ends + (block[-1] not in b"\r\n")
 
 
-def numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int, int, int]]:
-    """The same with the numbers of its lines and of those before: block, last, lines, before, bytes read."""
+#: A block of whole lines, whether it is the last, how many lines it has, how many are before it, bytes read.
+NumberedBlock: TypeAlias = tuple[bytes, bool, int, int, int]
+
+
+def numbered(path: Path, report: ImportReport) -> Iterator[NumberedBlock]:
+    """The same with the numbers of lines."""
     before = 0
     for block, final, done in blocks(path, report):
         lines = line_count(block)
@@ -290,9 +298,12 @@ def in_order(
 
 def ahead(items: Iterator[_Item]) -> Generator[_Item, None, None]:
     """The items, each of which is made in a thread while the one before is used."""
-    done: Any = object()
+
+    def take() -> list[_Item]:
+        return list(islice(items, 1))
+
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, items, done)
-        while (item := following.result()) is not done:
-            following = pool.submit(next, items, done)
-            yield item
+        following = pool.submit(take)
+        while item := following.result():
+            following = pool.submit(take)
+            yield item[0]

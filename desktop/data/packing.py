@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import Any
 
 import numpy as np
 from isal import isal_zlib
@@ -64,7 +63,7 @@ class Packer:
             # To a whole byte, and so that nothing after it refers to it.
             parts += [compressor.compress(planes[noise:]), compressor.flush(isal_zlib.Z_FULL_FLUSH)]
         parts += [_zeros((rows.itemsize - used) * rows.size)]
-        parts += [_check_sum(planes, rows.nbytes).to_bytes(_CHECK_SUM, "big")]
+        parts += [_check_sum(planes.data, rows.nbytes).to_bytes(_CHECK_SUM, "big")]
         return b"".join(parts)
 
 
@@ -97,7 +96,7 @@ def _before_zeros(packed: bytes, rows: int, width: int) -> bytes | None:
             continue
         planes = _inflated(packed[len(_HEADER) : end], used * rows, isal_zlib.decompressobj(wbits=_RAW))
         check_sum = int.from_bytes(packed[-_CHECK_SUM:], "big")
-        if planes is not None and _check_sum(planes, width * rows) == check_sum:
+        if planes is not None and _check_sum(memoryview(planes), width * rows) == check_sum:
             return planes
     return None
 
@@ -118,11 +117,11 @@ def _zeros(size: int) -> bytes:
     return bytes(isal_zlib.compress(bytes(size), _LEVEL, wbits=_RAW))
 
 
-def _check_sum(planes: Any, size: int) -> int:
+def _check_sum(planes: memoryview, size: int) -> int:
     """Adler-32 of these bytes and of the zeros that follow them up to `size`."""
     total = isal_zlib.adler32(planes)
     low, high = total & 0xFFFF, total >> 16
-    return (high + (size - memoryview(planes).nbytes) * low) % _BASE << 16 | low
+    return (high + (size - planes.nbytes) * low) % _BASE << 16 | low
 
 
 def _noise(planes: Bytes) -> int:

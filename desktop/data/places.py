@@ -13,9 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from desktop.data.experiment import Factor, Switch
 from desktop.data.syntax import Piece, language_of, parse, parts_of, read_source, without_templates
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 #: What is called at a place, and the modules beside it.
 DELAY = "spt_delay"
@@ -302,9 +306,9 @@ def _entry(part: Piece, language: str) -> int | None:
     return body.start_byte + 1 if body.type == "compound_statement" else None
 
 
-def _is_text(node: object) -> bool:
+def _is_text(node: Node) -> bool:
     """A docstring."""
-    inner = node.named_child(0) if getattr(node, "type", "") == "expression_statement" else None  # type: ignore[attr-defined]  # a node of tree-sitter
+    inner = node.named_child(0) if node.type == "expression_statement" else None
     return inner is not None and inner.type == "string"
 
 
@@ -327,9 +331,9 @@ def _first_of_fortran(part: Piece) -> int | None:
     return None
 
 
-def _only_declares(node: object) -> bool:
+def _only_declares(node: Node) -> bool:
     """Whether a conditional block of Fortran holds declarations."""
-    inner = [c for c in node.named_children if c.type != "identifier"]  # type: ignore[attr-defined]  # a node of tree-sitter
+    inner = [c for c in node.named_children if c.type != "identifier"]
     return bool(inner) and all(_DECLARATIONS.match(c.type) for c in inner)
 
 

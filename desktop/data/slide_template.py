@@ -11,9 +11,18 @@ import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from desktop.errors import FileError
+
+if TYPE_CHECKING:
+    from pptx.presentation import Presentation
+    from pptx.shapes.autoshape import Shape
+    from pptx.shapes.base import BaseShape
+    from pptx.slide import SlideLayout
+
+#: A slide, layout or master: by python-pptx's types one cannot go through their placeholders.
+AnySlide: TypeAlias = Any
 
 #: Bytes of a template as a file and unpacked, and its parts.
 LARGEST, UNPACKED, PARTS = 64 << 20, 256 << 20, 4096
@@ -47,8 +56,8 @@ class Room:
 class SlideTemplate:
     """An empty `deck`, its `layouts` by kind, their room, and whether their ground is dark."""
 
-    deck: Any
-    layouts: dict[str, Any]
+    deck: Presentation
+    layouts: dict[str, SlideLayout]
     room: Room
     dark: bool
 
@@ -125,7 +134,7 @@ def _check(name: str, content: bytes, path: Path) -> None:
                 raise FileError(f"loads from elsewhere in {name}", file=path, hint="embed it in the template")
 
 
-def _drop_slides(deck: Any) -> None:
+def _drop_slides(deck: Presentation) -> None:
     listed = deck.slides._sldIdLst  # python-pptx has no words for it
     for one in list(listed):
         deck.part.drop_rel(one.rId)
@@ -134,20 +143,20 @@ def _drop_slides(deck: Any) -> None:
         shows.getparent().remove(shows)
 
 
-def places(layout: Any, *kinds: str) -> list[Any]:
+def places(slide: AnySlide, *kinds: str) -> list[Shape]:
     """Its placeholders of some kinds, by the format's names; without: those for content."""
     shapes = []
-    for shape in layout.placeholders:
+    for shape in slide.placeholders:
         kind = next(shape._element.iter("{*}ph")).get("type", "obj")
         if kind in kinds or (not kinds and kind in ("obj", "body", "subTitle")):
             shapes.append(shape)
     return shapes
 
 
-def _layouts(deck: Any, path: Path) -> dict[str, Any]:
+def _layouts(deck: Presentation, path: Path) -> dict[str, SlideLayout]:
     every = [layout for master in deck.slide_masters for layout in master.slide_layouts]
     titled = [layout for layout in every if places(layout, "title", "ctrTitle")]
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, SlideLayout] = {}
     for kind, (types, otherwise) in _KINDS.items():
         candidates = [layout for layout in titled if layout._element.get("type") in types]
         if kind == "title":
@@ -166,12 +175,12 @@ def _layouts(deck: Any, path: Path) -> dict[str, Any]:
     return chosen
 
 
-def box(shape: Any) -> Room:
+def box(shape: BaseShape) -> Room:
     """Where a place of a layout is, of the master where the layout does not say."""
     return Room(*(getattr(shape, side) / _EMU for side in ("left", "top", "width", "height")))
 
 
-def _is_dark(layout: Any) -> bool:
+def _is_dark(layout: SlideLayout) -> bool:
     """Whether the layout's ground is dark; by the theme where it is a picture or shaded."""
     from pptx.opc.constants import RELATIONSHIP_TYPE
 
@@ -200,9 +209,9 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def text_size(place: Any, kind: str) -> float:
+def text_size(layout: SlideLayout, place: Shape, kind: str) -> float:
     """Points of the text in a place of a layout, of its master where it does not say."""
-    master = place.part.slide_master
+    master = layout.slide_master
     held = [place._element]
     held += [one._element for one in places(master, kind if kind == "title" else "body")]
     style = next(master._element.iter("{*}titleStyle" if kind == "title" else "{*}bodyStyle"), None)

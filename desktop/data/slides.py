@@ -14,12 +14,25 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from desktop.data.material import FIGURES
 from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
-from desktop.data.slide_template import Room, SlideTemplate, box, places, text_size
+from desktop.data.slide_template import AnySlide, Room, SlideTemplate, box, places, text_size
 from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from pptx.dml.color import ColorFormat
+    from pptx.dml.fill import FillFormat
+    from pptx.oxml.table import CT_TableCell
+    from pptx.presentation import Presentation
+    from pptx.shapes.autoshape import Shape
+    from pptx.shapes.base import BaseShape
+    from pptx.shapes.graphfrm import GraphicFrame
+    from pptx.slide import Slide, SlideLayout
+    from pptx.table import _Cell
+    from pptx.text.text import _Paragraph
+    from pptx.util import Length
 
 Theme = Literal["light", "dark"]
 #: mm of a slide, and of a picture on it
@@ -111,7 +124,7 @@ def _rest(report: Report) -> Iterator[Section]:
             yield Section(section.title, blocks, section.level)
 
 
-def _divide(deck: Any, story_slides: int) -> None:
+def _divide(deck: Presentation, story_slides: int) -> None:
     """Name the parts of the deck, as programs list them beside the slides."""
     from pptx.oxml import parse_xml
 
@@ -143,12 +156,12 @@ def _divide(deck: Any, story_slides: int) -> None:
 class _Slides:
     """Slides of one deck, each on a layout that has a place for its title."""
 
-    def __init__(self, deck: Any, report: Report, ink: _Ink, template: SlideTemplate | None) -> None:
+    def __init__(self, deck: Presentation, report: Report, ink: _Ink, template: SlideTemplate | None) -> None:
         self._deck, self._ink, self._report = deck, ink if template is None else _THEMED, report
         self._own, self._room = template is None, OWN if template is None else template.room
         names = ("title", "text", "heading", "only")
         known = dict(zip(names, deck.slide_layouts, strict=False))
-        self._layouts: dict[str, Any] = known if template is None else template.layouts
+        self._layouts = known if template is None else template.layouts
 
     # ---- slides
 
@@ -277,7 +290,7 @@ class _Slides:
 
     def _cells(
         self,
-        slide: Any,
+        slide: Slide,
         table: ReportTable,
         span: tuple[int, int],
         size: float,
@@ -298,7 +311,7 @@ class _Slides:
         _plain_style(frame)
         for c, width in enumerate(wide):
             drawn.columns[c].width = Mm(width)
-        looks: dict[tuple[bool, bool, bool], Any] = {}
+        looks: dict[tuple[bool, bool, bool], CT_TableCell] = {}
         run = _q("a:r")
         for r, (row, line) in enumerate(zip(drawn.rows, lines, strict=True)):
             row.height = Mm(heights[r])
@@ -313,7 +326,7 @@ class _Slides:
                 row._tr.replace(place, cell)
         return self._room.top + sum(heights)
 
-    def _look(self, cell: Any, size: float, head: bool, stripe: bool, left: bool) -> Any:
+    def _look(self, cell: _Cell, size: float, head: bool, stripe: bool, left: bool) -> CT_TableCell:
         """A cell's element: its ground, edges and text."""
         from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
         from pptx.util import Mm
@@ -329,14 +342,14 @@ class _Slides:
 
     # ---- what all have
 
-    def _slide(self, layout: str, title: str, most: int = 320) -> Any:
-        slide = self._deck.slides.add_slide(self._layouts[layout])
+    def _slide(self, layout: str, title: str, most: int = 320) -> Slide:
+        slide: Slide = self._deck.slides.add_slide(self._layouts[layout])
         text = printable(title, most).replace(" %", "\u00a0%")
-        head = slide.shapes.title
+        head = places(slide, "title", "ctrTitle")[0]
         head.text_frame.text = text
         size = 0.0  # as the layout has it
         if not self._own:
-            size = _shrunk(places(slide.slide_layout, "title", "ctrTitle")[0], text)
+            size = _shrunk(slide.slide_layout, text)
             keep = places(slide)[:1] if layout != "only" else []
             for shape in [one for one in slide.placeholders if one.shape_id != head.shape_id]:
                 if all(shape.shape_id != one.shape_id for one in keep):
@@ -351,7 +364,7 @@ class _Slides:
             self._number(slide)
         return slide
 
-    def _body(self, slide: Any) -> Any:
+    def _body(self, slide: Slide) -> Shape:
         """The place of a slide for its text; a box of its own where its layout has none."""
         bodies = places(slide)
         if bodies:
@@ -361,12 +374,10 @@ class _Slides:
         box.text_frame.word_wrap = True
         return box
 
-    def _number(self, slide: Any) -> None:
+    def _number(self, slide: Slide) -> None:
         """Its number and the report's title at its foot: python-pptx takes these over from no layout."""
-        for place in slide.slide_layout.placeholders:
+        for place in places(slide.slide_layout, "sldNum", "ftr"):
             kind = next(place._element.iter(_q("p:ph"))).get("type")
-            if kind not in ("sldNum", "ftr"):
-                continue
             element = copy.deepcopy(place._element)
             element.nvSpPr.cNvPr.set("id", str(max(shape.shape_id for shape in slide.shapes) + 1))
             slide.shapes._spTree.append(element)
@@ -375,18 +386,18 @@ class _Slides:
                     self._report.title, 100
                 )
 
-    def _describe(self, shape: Any, name: str, text: str) -> None:
+    def _describe(self, shape: BaseShape, name: str, text: str) -> None:
         about = next(shape._element.iter(_q("p:cNvPr")))  # python-pptx has no other way to a description
         about.set("descr", printable(text, _MOST_TEXT))
         about.set("name", printable(name))
 
     def _run(
-        self, paragraph: Any, text: str, size: float, colour: str, *, bold: bool = False, most: int = 200
+        self, into: _Paragraph, text: str, size: float, colour: str, *, bold: bool = False, most: int = 200
     ) -> None:
-        run = paragraph.add_run()
+        run = into.add_run()
         run.text = text if "\u00a0" in text else printable(text, most)
         run.font.size, run.font.bold = _points(size), bold
-        if self._own or not paragraph._p.getparent().getparent().xpath(".//p:ph"):
+        if self._own or not into._p.getparent().getparent().xpath(".//p:ph"):
             _colour(run.font.color, colour)  # a template says it of its places itself
 
 
@@ -491,33 +502,33 @@ def _q(name: str) -> str:
     return str(qn(name))
 
 
-def _points(size: float) -> Any:
+def _points(size: float) -> Length:
     from pptx.util import Pt
 
     return Pt(size)
 
 
-def _place(x: float, y: float, w: float, h: float) -> tuple[Any, ...]:
+def _place(x: float, y: float, w: float, h: float) -> tuple[Length, ...]:
     from pptx.util import Mm
 
     return tuple(Mm(v) for v in (x, y, w, h))
 
 
-def _colour(of: Any, colour: str) -> None:
+def _colour(of: ColorFormat, colour: str) -> None:
     """Six hexadecimal digits, or what a theme calls it."""
     from pptx.dml.color import RGBColor
     from pptx.enum import dml
 
-    named: Any = dml.MSO_THEME_COLOR
     if "_" in colour:
-        of.theme_color = named[colour]
+        of.theme_color = dml.MSO_THEME_COLOR_INDEX[colour]
     else:
         of.rgb = RGBColor.from_string(colour)
 
 
-def _shrunk(place: Any, text: str) -> float:
+def _shrunk(layout: SlideLayout, text: str) -> float:
     """Points at which a title fits into its place; 0: as the layout has it."""
-    room, size = box(place), text_size(place, "title")
+    place = places(layout, "title", "ctrTitle")[0]
+    room, size = box(place), text_size(layout, place, "title")
     for factor in (1.0, 0.85, 0.7, 0.6, 0.5, 0.4):
         high = _rows(text, size * factor, room.width - 5) * size * factor * _MM_PER_POINT * _LINE
         if high <= room.height:
@@ -525,7 +536,7 @@ def _shrunk(place: Any, text: str) -> float:
     return 0.0 if factor == 1 else max(size * factor, 12.0)
 
 
-def _fill(fill: Any, colour: str) -> None:
+def _fill(fill: FillFormat, colour: str) -> None:
     if colour:
         fill.solid()
         _colour(fill.fore_color, colour)
@@ -533,20 +544,20 @@ def _fill(fill: Any, colour: str) -> None:
         fill.background()
 
 
-def _plain_style(frame: Any) -> None:
+def _plain_style(frame: GraphicFrame) -> None:
     """No style of the program's: rows are told apart by the fills that they are given here."""
-    style = frame._element.graphic.graphicData.tbl.tblPr.find(_q("a:tableStyleId"))
+    style = next(frame._element.iter(_q("a:tableStyleId")))
     style.text = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"  # without style, without grid
 
 
-def _without_bullet(paragraph: Any) -> None:
+def _without_bullet(paragraph: _Paragraph) -> None:
     about = paragraph._p.get_or_add_pPr()
     about.set("marL", "0")
     about.set("indent", "0")
     about.append(about.makeelement(_q("a:buNone"), {}))
 
 
-def _own_deck(ink: _Ink) -> Any:
+def _own_deck(ink: _Ink) -> Presentation:
     """A master in our proportions, fonts and colours, and of its layouts those that are used."""
     from pptx import Presentation
     from pptx.opc.constants import RELATIONSHIP_TYPE
@@ -590,7 +601,7 @@ def _own_deck(ink: _Ink) -> Any:
     return deck
 
 
-def _arrange(slide: Any, places: dict[str, tuple[float, float, float, float]]) -> None:
+def _arrange(slide: AnySlide, places: dict[str, tuple[float, float, float, float]]) -> None:
     """Put the placeholders of a master or layout where they belong; the date, which the title tells, goes."""
     for shape in list(slide.placeholders):
         kind = shape._element.nvSpPr.nvPr.find(_q("p:ph")).get("type", "body")

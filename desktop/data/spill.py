@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -163,7 +162,7 @@ def joined(parts: Sequence[AnyArray]) -> AnyArray:
 class Spill:
     """Rows of one dtype, written in any order of groups, read back group by group in order of writing."""
 
-    def __init__(self, folder: Path, dtype: np.dtype[Any]) -> None:
+    def __init__(self, folder: Path, dtype: np.dtype[np.generic]) -> None:
         self.dtype = dtype
         self.folder = folder
         with naming(folder):
@@ -278,7 +277,7 @@ class Spill:
                 raise OSError(errno.EIO, "a temporary file has lost its end")
 
 
-def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> AnyArray:
+def room(folder: Path, rows: int, dtype: np.dtype[np.generic]) -> AnyArray:
     """An array in memory, or in a nameless temporary file when it is large."""
     if rows <= IN_MEMORY:
         return np.empty(rows, dtype)

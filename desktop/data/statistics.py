@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -289,7 +289,7 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
     def account(stats: RangeStats, one: Account) -> float:
         return np.nan if stats.accounts is None else float(stats.accounts[:, one].sum() * stats.unit_s)
 
-    columns: dict[str, Any] = {"range": list(names)}
+    columns: dict[str, object] = {"range": list(names)}
     for field in TABLES["statistics"][1:12]:
         columns[field.name] = [number(getattr(stats, field.name)) for stats in ranges]
     for activity in Activity:
@@ -319,7 +319,7 @@ def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
     """The processors of a range, one row each, with the `names` of all locations; the index is their number:
     ``TABLES["locations"]`` of `desktop.core.frames`, NaN where a number is not known."""
     there = np.flatnonzero(stats.is_processor)
-    columns: dict[str, Any] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
+    columns: dict[str, object] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
     columns |= {"location": [names[i] for i in there.tolist()], "computing": stats.useful_s[there]}
     if (caused := stats.caused) is not None:
         waits, costs = caused.waits_s[there], caused.costs_s[there]
@@ -338,7 +338,7 @@ def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
 
 def _columns(
     table: str, rows: Sequence[RegionRow] | Sequence[CallRow], called: Mapping[str, str]
-) -> dict[str, list[Any]]:
+) -> dict[str, list[object]]:
     """Columns of a table of regions, from the attributes of its rows; `called`: by the name of the column."""
     called = {"region": "name", "exclusive": "exclusive_s", "inclusive": "inclusive_s"} | dict(called)
     columns = attributes(table, rows, called)

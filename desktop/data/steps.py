@@ -11,8 +11,9 @@ import errno
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Steps:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._file: IO[bytes] | None = None
+        self._file: BufferedRandom | None = None
         self._classes = np.zeros(0, np.uint8)
         self._about: dict[int, ReplayedSteps] = {}
         self._pieces: dict[int, list[tuple[int, int]]] = {}  # of each location: place in the file, rows
@@ -120,7 +121,7 @@ class Steps:
     def _load(self, values: Ints | Bytes, place: int) -> None:
         assert self._file is not None
         self._file.seek(place)
-        if self._file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]  # it has
+        if self._file.readinto(values.view(np.uint8).data) != values.nbytes:
             raise OSError(errno.EIO, "a temporary file has lost its end")
 
     def release(self) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.errors import ExperimentError, explained
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser, Query
 
 #: Suffix, in small letters -> language. A header is read as C++, which takes nearly all of C.
 LANGUAGES = {
@@ -104,7 +104,7 @@ def read_source(path: Path) -> bytes:
 
 
 @cache
-def _tools(language: str) -> tuple[Any, Any]:
+def _tools(language: str) -> tuple[Parser, Query]:
     from tree_sitter import Language, Parser, Query
 
     grammar = Language(import_module(f"tree_sitter_{language}").language())
@@ -113,8 +113,7 @@ def _tools(language: str) -> tuple[Any, Any]:
 
 def parse(text: bytes, language: str) -> Node:
     """The root of its tree."""
-    root: Node = _tools(language)[0].parse(text).root_node
-    return root
+    return _tools(language)[0].parse(text).root_node
 
 
 def parts_of(text: bytes, language: str) -> tuple[Piece, ...]:

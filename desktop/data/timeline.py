@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class _Strip:
 
     def __init__(self) -> None:
         self._slot = np.zeros(0, np.int64)
-        self._entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+        self._entries: tuple[Ints, ...] = (np.empty(0, np.int64),) * 3
         self._spent = np.zeros(0, np.int64)
         self.begin(0)
 
@@ -92,7 +92,7 @@ class _Strip:
         have = self._entries[0].size
         if entries > have:
             more = max(entries - have, have)
-            self._entries = tuple(np.pad(e, (0, more)) for e in self._entries)  # type: ignore[assignment]  # three of them
+            self._entries = tuple(np.pad(e, (0, more)) for e in self._entries)
 
     @property
     def key(self) -> int:
@@ -335,7 +335,7 @@ class Timeline:
         self.unit = 1.0 / store.ticks_per_second
         ends = self._common(every, self._end)[self.there]
         #: when the last location ends, seconds
-        self.end_s = float(self.seconds(int(ends.max()))) if ends.size else 0.0
+        self.end_s = self.seconds(int(ends.max())) if ends.size else 0.0
         events = store.places("events")[:, 1]
         index, strips = store.whole("strips", *DERIVED["strips"])
         source: TraceStore | DerivedRows = store
@@ -414,15 +414,24 @@ class Timeline:
 
     # times
 
-    def seconds(self, tick: Any) -> Any:
+    @overload
+    def seconds(self, tick: int) -> float: ...
+
+    @overload
+    def seconds(self, tick: Ints) -> Floats: ...
+
+    def seconds(self, tick: int | Ints) -> float | AnyArray:
         """Of a tick of the common clock."""
         return (tick - self.start) * self.unit
 
-    def ticks(self, seconds: Any) -> Any:
-        """The tick of the common clock in which an instant lies."""
-        exact = np.asarray(seconds) / self.unit
+    def ticks(self, seconds: Floats) -> Ints:
+        """(n,) ticks of the common clock in which instants lie."""
+        exact = seconds / self.unit
         # What `seconds` made of a tick comes back as that tick, whatever rounding did to it.
         return np.floor(exact + np.maximum(1e-9, np.abs(exact) * 1e-15)).astype(np.int64) + self.start
+
+    def _tick(self, time_s: float) -> int:
+        return int(self.ticks(np.array([time_s]))[0])
 
     def _common(self, location: Ints, tick: Ints) -> Ints:
         """Ticks (n,) as recorded by locations (n,) on the common clock."""
@@ -435,7 +444,7 @@ class Timeline:
 
     def first_s(self, location: int) -> float:
         """When a location is first there."""
-        return float(self.seconds(self._clocks[location].common(int(self._begin[location]))))
+        return self.seconds(self._clocks[location].common(int(self._begin[location])))
 
     def _resolved(self, location: int) -> Bytes:
         return resolve_of(self.store.locations[location], location in self._workers)
@@ -680,7 +689,7 @@ class Timeline:
         `whole`: say of all open regions when they are left (that is looked for in the next `FORWARD_ROWS`
         events); else of the innermost only, which is quicker.
         """
-        tick = int(self.ticks(time_s))
+        tick = self._tick(time_s)
         line, begin, end = self._clocks[location], int(self._begin[location]), int(self._end[location])
         t = self._last_local(location, tick)
         if not begin <= t <= end:
@@ -716,8 +725,8 @@ class Timeline:
         levels = tuple(
             SummaryLevel(
                 int(r),
-                float(self.seconds(line.common(int(b)))),
-                None if e is None else float(self.seconds(line.common(e))),
+                self.seconds(line.common(int(b))),
+                None if e is None else self.seconds(line.common(e)),
             )
             for r, b, e in zip(stack[shown], entered[shown], ends, strict=True)
         )
@@ -726,8 +735,8 @@ class Timeline:
             time_s,
             Activity(int(resolve[code])),
             levels,
-            float(self.seconds(line.common(since))),
-            float(self.seconds(line.common(until))),
+            self.seconds(line.common(since)),
+            self.seconds(line.common(until)),
             depth=stack.size,
         )
 
@@ -775,7 +784,7 @@ class Timeline:
         events only those are read that may hold the nearest enter.
         """
         progress = progress or Progress()
-        tick, way = int(self.ticks(time_s)), 1 if forward else -1
+        tick, way = self._tick(time_s), 1 if forward else -1
         wanted = np.zeros(len(self.store.regions), bool)
         wanted[list(regions)] = True
         held = np.unique(np.concatenate([np.empty(0, np.int64), *(self.entering(r) for r in regions)]))
@@ -815,7 +824,7 @@ class Timeline:
                 push(k + 1)
         if best is None:
             return None
-        return way * best[1], float(self.seconds(tick + way * best[0])), best[2]
+        return way * best[1], self.seconds(tick + way * best[0]), best[2]
 
     def _near(self, location: int, tick: int, way: int, wanted: Flags) -> int | None:
         """The nearest tick, from one on, at which by its strip a location may enter one of the regions."""
@@ -960,14 +969,14 @@ class Timeline:
             index, columns = self.store.whole("links", "time", "arrival", "peer", "bytes", "tag")
             sent, arrived, peer, size, tag = columns
             sender, receiver = self._owners(index, sent.size), peer.astype(np.int64)
-            at = np.asarray(self.seconds(self._common(sender, sent)), np.float64)
+            at = self.seconds(self._common(sender, sent))
             there = self._common(np.maximum(receiver, 0), arrived)
             order = np.argsort(at, kind="stable")
             self._links = TimelineMessages(
                 sender[order],
                 receiver[order],
                 at[order],
-                np.asarray(self.seconds(np.where(receiver >= 0, there, arrived)), np.float64)[order],
+                self.seconds(np.where(receiver >= 0, there, arrived))[order],
                 size[order],
                 tag[order],
             )

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 
 @cache
-def _entries() -> tuple[Any, Any] | None:
+def _entries() -> tuple[Callable[[bytes], object], Callable[[bytes], object]] | None:
     """The recorder's functions, if this process was started with it."""
     try:
         loaded = ctypes.CDLL(None)

@@ -176,7 +176,7 @@ class FrameModel(QAbstractItemModel):
         end, so that a table keeps its place.
         """
         if columns is None:
-            columns = self.columns or (() if frame is None else [Column(str(c)) for c in names_of(frame)])
+            columns = self.columns or (() if frame is None else [Column(c) for c in names_of(frame)])
         before, same = len(self.order), self.columns and parents is None and self._parents is None
         same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
         heads, known = [cells.head for cells in self.cells], self.cells

@@ -310,10 +310,15 @@ def test_text_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path
     deck = redone(tmp_path, lambda deck: None).deck
     layout = deck.slide_layouts[1]
     head, body = slide_template.places(layout, "title")[0], slide_template.places(layout)[0]
-    assert slide_template.text_size(head, "title") == 44 and slide_template.text_size(body, "text") == 32
+
+    def sizes() -> tuple[float, float]:
+        size = slide_template.text_size
+        return size(layout, head, "title"), size(layout, body, "text")
+
+    assert sizes() == (44, 32)
     for style, size in (("titleStyle", "3300"), ("bodyStyle", "1750")):
         next(next(deck.slide_master._element.iter(f"{{*}}{style}")).iter("{*}defRPr")).set("sz", size)
-    assert slide_template.text_size(head, "title") == 33 and slide_template.text_size(body, "text") == 17.5
+    assert sizes() == (33, 17.5)
 
     def said(place: Any, size: str) -> None:
         styles = next(place._element.iter("{*}lstStyle"))
@@ -324,15 +329,15 @@ def test_text_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path
 
     said(slide_template.places(deck.slide_master, "title")[0], "2900")
     said(slide_template.places(deck.slide_master, "body")[0], "1900")
-    assert slide_template.text_size(head, "title") == 29 and slide_template.text_size(body, "text") == 19
+    assert sizes() == (29, 19)
     said(head, "2500")
-    assert slide_template.text_size(head, "title") == 25
+    assert sizes() == (25, 19)
     said(head, "large")
-    assert slide_template.text_size(head, "title") == 29, "no number says nothing"
+    assert sizes() == (29, 19), "no number says nothing"
     for element in (head._element, body._element, deck.slide_master._element):
         for level in list(element.iter("{*}lvl1pPr")):
             level.getparent().remove(level)
-    usual = slide_template.text_size(head, "title"), slide_template.text_size(body, "text")
+    usual = sizes()
     assert usual[0] > usual[1] >= 18, "a title is larger than text where nothing is said"
 
 

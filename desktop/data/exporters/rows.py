@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -87,14 +86,14 @@ class WrittenTicks:
         self._factor = self.per_second / rate
         spans = [span for at in store.locations if (span := at.span(repaired))]
         self._start = min((begin for begin, _ in spans), default=0)
-        self.length = max((int(self.common(end)) for _, end in spans), default=0)
+        ends = np.array([end for _, end in spans], np.int64)
+        self.length = int(self.common(ends).max(initial=0))
 
-    def __call__(self, location: Location, ticks: Any) -> Any:
+    def __call__(self, location: Location, ticks: Ints) -> Ints:
         return self.common(location.clock(self.repaired).common(ticks))
 
-    def common(self, ticks: Any) -> Any:
+    def common(self, ticks: Ints) -> Ints:
         """The same of ticks of the common clock."""
         since = ticks - self._start
-        if self._factor == round(self._factor):
-            return since * round(self._factor)
-        return np.rint(since * self._factor).astype(np.int64)
+        whole = self._factor == round(self._factor)
+        return since * round(self._factor) if whole else np.rint(since * self._factor).astype(np.int64)

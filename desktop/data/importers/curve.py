@@ -12,14 +12,13 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import UNITS, Importer, ImportReport, Location, Sink
-from desktop.data.lines import decimal, detected, in_order, numbered
+from desktop.data.lines import NumberedBlock, decimal, detected, in_order, numbered
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -211,7 +210,7 @@ def read_curve(
         raise TraceFormatError(what, file=path, hint=hint)
 
 
-def _parse(item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, int, int, Any, Any, Ints]:
+def _parse(item: NumberedBlock) -> tuple[bytes, int, int, Floats, Floats, Ints]:
     """The block, lines before, bytes read, times, levels, and the lines that are odd."""
     block, _, lines, before, done = item
     time, level, odd = np.empty(lines), np.empty(lines), np.empty((lines, 4), np.int64)

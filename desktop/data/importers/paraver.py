@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -433,10 +432,10 @@ class _Reading:
         report, unit = self.report, self.header.ticks_per_second
         tally, sums = self.tally, self.sums
 
-        def doubt(index: int, ticks: int) -> None:
+        def doubt(index: int, ticks: int | np.int64) -> None:
             locations[index].doubt = max(locations[index].doubt, int(ticks))
 
-        def odd(name: str, count: int, cases: int, ticks: Callable[[Any, Any], int]) -> None:
+        def odd(name: str, count: int, cases: int, ticks: Callable[[Ints, Ints], np.int64]) -> None:
             """What is rare is damage, with so many `ticks` of a thread of which is not sure what it did."""
             rare = count <= max(1, RARE * cases)
             report.tell(FINDINGS, name, int(count), severity="loss" if rare else None)

@@ -14,7 +14,6 @@ from collections.abc import Generator
 from contextlib import closing
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,8 +82,8 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
     return walk.Names(region, user, library, collective, state, trace, known, index, cpus)
 
 
-def _notes(intake: Intake) -> dict[str, Any]:
-    notes: dict[str, Any] = {"format": "PICL 1 (A)" if intake.form == tb.FORMAT_A else "PICL 2 (B)"}
+def _notes(intake: Intake) -> dict[str, object]:
+    notes: dict[str, object] = {"format": "PICL 1 (A)" if intake.form == tb.FORMAT_A else "PICL 2 (B)"}
     if intake.statistics:
         notes["statistics"] = [
             {"processor": processor, "event": event, "name": tb.EVENTS_B.get(event, "")}

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +104,7 @@ Columns = AnyArray
 @dataclass
 class _File:
     path: Path
-    head: Any
+    head: np.void
     place: Location
     #: Whose ranks are its own: how many programs were spawned before it, and how many started like it.
     world: int
@@ -246,7 +245,7 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             progress.step(done, total, "reading records")
 
 
-def _programs(heads: list[Any]) -> list[int]:
+def _programs(heads: list[np.void]) -> list[int]:
     """Of each file, how many programs with ranks like its own were started before its one.
 
     One line may start several: a script, one after another; a launcher that does not fit the MPI library,
@@ -269,11 +268,11 @@ def _programs(heads: list[Any]) -> list[int]:
     return [place[_process(head)] for head in heads]
 
 
-def _process(head: Any) -> tuple[bytes, bytes, int]:
+def _process(head: np.void) -> tuple[bytes, bytes, int]:
     return bytes(head["host"]), bytes(head["boot"]), int(head["process"])
 
 
-def _file(path: Path, head: Any, world: int, program: int) -> _File:
+def _file(path: Path, head: np.void, world: int, program: int) -> _File:
     rank, thread = int(head["rank"]), int(head["thread"])
     name = f"rank {rank}" + (f" thread {thread}" if thread else "") + (f" spawned {world}" if world else "")
     name += f" program {program + 1}" if program else ""
@@ -285,14 +284,14 @@ def _text(raw: bytes) -> str:
     return bytes(raw).decode("utf-8", "replace")
 
 
-def _head(file: Path, sink: Sink) -> Any:
+def _head(file: Path, sink: Sink) -> np.void | None:
     head = head_of(file)
     if head is None:
         sink.report.add("not begun", "loss", "files have no whole head", where=file.name)
     return head
 
 
-def head_of(file: Path) -> Any:
+def head_of(file: Path) -> np.void | None:
     """The head of a file; None while it is not whole.
 
     Raises
@@ -303,13 +302,13 @@ def head_of(file: Path) -> Any:
         return head_in(stream, file)
 
 
-def head_in(stream: RawIOBase, file: Path) -> Any:
+def head_in(stream: RawIOBase, file: Path) -> np.void | None:
     """As `head_of`, of a file that is open."""
     stream.seek(0)
     raw = stream.read(HEAD.itemsize) or b""
     if len(raw) < HEAD.itemsize or not raw.startswith(MAGIC):
         return None
-    head = np.frombuffer(raw, HEAD)[0]
+    head: np.void = np.frombuffer(raw, HEAD)[0]
     if head["version"] != VERSION:
         raise TraceFormatError(
             f"is of version {head['version']}, known is {VERSION}", file=file, hint="use the later program"
@@ -320,7 +319,7 @@ def head_in(stream: RawIOBase, file: Path) -> Any:
     return head
 
 
-def calls_of(file: Path, head: Any) -> list[str]:
+def calls_of(file: Path, head: np.void) -> list[str]:
     """Names of the calls of a file, by their number.
 
     Raises
@@ -339,7 +338,7 @@ def calls_of(file: Path, head: Any) -> list[str]:
 class RecordedClock:
     """Ticks of one machine in ns of its time of day; the line is through its first and its last reading."""
 
-    def __init__(self, heads: list[Any]) -> None:
+    def __init__(self, heads: list[np.void]) -> None:
         begin = min(heads, key=lambda head: int(head["tick0"]))
         end = max(heads, key=lambda head: int(head["tick1"]))
         self._tick = int(begin["tick0"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -71,12 +71,12 @@ class Text:
         except OSError as error:
             self.wrong = reason(error)
 
-    def _pieces(self, file: Any) -> Iterator[bytes]:
+    def _pieces(self, file: BinaryIO) -> Iterator[bytes]:
         while piece := file.read(_PIECE):
             self.read += len(piece)
             yield piece
 
-    def _inflated(self, file: Any) -> Iterator[bytes]:
+    def _inflated(self, file: BinaryIO) -> Iterator[bytes]:
         inflater = isal_zlib.decompressobj()
         given = before = 0
         try:
@@ -96,7 +96,7 @@ class Text:
             self.wrong = "data after the end of the compressed stream"
 
 
-def _inflate(inflater: Any, piece: bytes) -> Iterator[bytes]:
+def _inflate(inflater: isal_zlib.Decompress | zlib._Decompress, piece: bytes) -> Iterator[bytes]:
     """What a piece inflates to, in parts of bounded size."""
     full = True
     while piece or full:
@@ -106,7 +106,7 @@ def _inflate(inflater: Any, piece: bytes) -> Iterator[bytes]:
         full = len(content) == _PIECE
 
 
-def _salvaged(file: Any, sound: int, given: int) -> Iterator[bytes]:
+def _salvaged(file: BinaryIO, sound: int, given: int) -> Iterator[bytes]:
     """The content behind its first `given` bytes, up to the error somewhere after the first `sound` bytes."""
     inflater = zlib.decompressobj()
     at = 0

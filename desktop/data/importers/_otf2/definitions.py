@@ -106,6 +106,7 @@ class Definitions:
     """The global definitions by record and number; of several with one number the last one counts."""
 
     def __init__(self) -> None:
+        # What a number and the fields are depends on the record.
         self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in KEPT}
         self.records = 0  # of any kind
         self.repeated = 0

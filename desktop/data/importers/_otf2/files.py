@@ -7,10 +7,9 @@ Source: OTF2 3.2 (score-p.org), layout of the chunks and records of definition a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -45,6 +44,7 @@ LAYOUT = {
     22: ("Comm", "nnn", (0, 2, 1)),
     34: ("CallingContext", "nn", (0, 1)),
 }
+ByteOrder: TypeAlias = Literal["little", "big"]
 MAPPING_TABLE, CLOCK_OFFSET = 5, 6  # in local definitions
 DEFINE_MARK, MARK = 5, 6  # in files of marks
 
@@ -52,7 +52,7 @@ DEFINE_MARK, MARK = 5, 6  # in files of marks
 class Fields:
     """The fields of one record, read one after the other; `Damage` where they end too early."""
 
-    def __init__(self, data: bytes, at: int, stop: int, order: str, base: int) -> None:
+    def __init__(self, data: bytes, at: int, stop: int, order: ByteOrder, base: int) -> None:
         self.data, self.at, self.stop, self.order, self.base = data, at, stop, order, base
 
     def fault(self, fault: int = MALFORMED) -> Damage:
@@ -67,9 +67,9 @@ class Fields:
     def byte(self) -> int:
         return self.take(1)[0]
 
-    def raw(self, form: str) -> Any:
-        """A field of fixed size: "Q" 64 bits, "d" a double."""
-        return struct.unpack(self.order + form, self.take(8))[0]
+    def word(self) -> int:
+        """A field of 64 bits."""
+        return int.from_bytes(self.take(8), self.order)
 
     def number(self, most: int = 8) -> int:
         """A compressed number of at most `most` bytes; undefined: all its bits are set."""
@@ -79,7 +79,7 @@ class Fields:
         if size > most:
             self.at -= 1
             raise self.fault()
-        return int.from_bytes(self.take(size), "little" if self.order == "<" else "big")
+        return int.from_bytes(self.take(size), self.order)
 
     def signed(self) -> int:
         return wrapped(self.number())
@@ -91,8 +91,8 @@ class Fields:
         return self.take(end + 1 - self.at)[:-1]
 
     def read(self, forms: str) -> list[Any]:
-        """Fields by their letters: b byte, n and N number of 32 and 64 bits, s text; ``*`` before one: as
-        many as a number says, ``+``: as a byte says."""
+        """Fields, each of what its letter says: b byte, n and N number of 32 and 64 bits, s text; ``*``
+        before one: as many as a number says, ``+``: as a byte says."""
         values: list[Any] = []
         many = ""
         for form in forms:
@@ -128,12 +128,12 @@ def records(file: Path, chunk: int) -> Iterator[tuple[int, Fields]]:
         raise Damage(f"the file cannot be read ({reason(error)})") from None
 
 
-def chunk_records(data: bytes, base: int, partial: bool) -> Any:
+def chunk_records(data: bytes, base: int, partial: bool) -> Generator[tuple[int, Fields], None, bool]:
     """The records of a chunk at byte `base`, `partial` where the file ends inside of it; whether it is the
     last one."""
     if len(data) < CHUNK_HEADER or data[0] != CHUNK or data[1] not in (LITTLE, BIG):
         raise Damage(FAULTS[CUT if len(data) < CHUNK_HEADER else HEADLESS], base)
-    order = "<" if data[1] == LITTLE else ">"
+    order: ByteOrder = "little" if data[1] == LITTLE else "big"
     too_long = FAULTS[CUT if partial else MALFORMED]
     at = CHUNK_HEADER
     while at < len(data):
@@ -146,7 +146,7 @@ def chunk_records(data: bytes, base: int, partial: bool) -> Any:
         try:
             length = head.byte()
             if length == 255:
-                length = head.raw("Q")
+                length = head.word()
             stop = head.at + length
         except Damage:
             stop = len(data) + 1
@@ -188,7 +188,7 @@ class Files:
         try:
             for kind, fields in records(self.anchor.definitions(location), self.anchor.definition_chunk):
                 if kind == CLOCK_OFFSET:
-                    offsets.append((wrapped(fields.raw("Q")), fields.signed()))
+                    offsets.append((wrapped(fields.word()), fields.signed()))
                 elif kind == MAPPING_TABLE:
                     of = fields.byte()
                     if of in SLOTS:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from desktop.data.consistency import RARE
 from desktop.data.events import ImportReport
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import tables as tb
-from desktop.data.lines import detected, in_order, numbered
+from desktop.data.lines import NumberedBlock, detected, in_order, numbered
 from desktop.data.spill import Interner, Spill
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -135,13 +135,13 @@ class Intake:
         while self.decimals > 6 and self._seconds[ln.FURTHEST] * 10.0**self.decimals > 2**61:
             self.decimals -= 1
 
-    def _blocks(self) -> Iterator[tuple[bytes, bool, int, int, int]]:
+    def _blocks(self) -> Iterator[NumberedBlock]:
         for item in numbered(self.path, self.report):
             if not item[3]:
                 self._choose(item[0])
             yield item
 
-    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> Any:
+    def _parse(self, item: NumberedBlock) -> tuple[NumberedBlock, ln.Parsed]:
         return item, ln.read_lines(item[0], self.form, *item[1:4])
 
     def _choose(self, block: bytes) -> None:

@@ -10,8 +10,6 @@ states as in ORNL/TM-11637, section 1 (a processor that does not compute is idle
 
 from __future__ import annotations
 
-from typing import Any
-
 from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import arithmetic, inlined, place_in
 from desktop.data.events import EventKind
@@ -58,7 +56,7 @@ def jumps(rows: AnyArray, carry: Ints) -> None:
             carry[4] = 1
 
 
-def clock_cut(carry: Any) -> tuple[int, int]:
+def clock_cut(carry: Ints) -> tuple[int, int]:
     """First line on the clock that counts, and how many rows are before it, from what `jumps` found."""
     if carry[3]:
         return int(carry[3]), int(carry[5])

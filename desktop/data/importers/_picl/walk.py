@@ -6,11 +6,10 @@ and collectives that are not over, are remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -138,7 +137,7 @@ class Walk:
             place.tell(tb.DESCENTS)
         place.note("times rounded", rounded, line, decimals=decimals)
 
-    def _since(self, parts: Any, read: Any) -> int:
+    def _since(self, parts: list[AnyArray] | None, read: Callable[[], Iterator[AnyArray]]) -> int:
         """The first line of the last run on the clock that counts, format A."""
         self._risen = parts is not None and len(parts) == 1 and rising(parts[0])
         if self._risen and not self.intake.notes[ln.CLOCKS]:
