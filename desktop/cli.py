@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from desktop import __version__, stopping
-from desktop.commands.asked import adder
+from desktop.commands.run_options import adder
 from desktop.commands.terminal import DONE, FAILED, USAGE, error_words, written
 from desktop.printing import Printed, printable
 from desktop.progress import Cancelled
@@ -46,12 +46,12 @@ COMMANDS = {
 
 
 def is_command(words: list[str]) -> bool:
-    """Whether the first word is a command, so that no window is wanted."""
+    """Whether the first word is a command, so that no window opens."""
     return words[:1] != [] and words[0] in COMMANDS
 
 
 def run(argv: list[str]) -> int:
-    """Do what the words say; returns the exit code.
+    """Run a command, or the window; returns the exit code.
 
     0 done; 3 done, but part of the input was lost; 1 not done, one sentence on standard error; 2
     usage error; 128 and the number of a signal (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP): asked to end before
@@ -71,30 +71,30 @@ def run(argv: list[str]) -> int:
 
 
 def _set_remote(words: list[str]) -> list[str]:
-    """Take out ``--remote-command WORDS``, which every command knows; what serves reads it."""
+    """Take out ``--remote-command WORDS``, an option of every command, and set it."""
     option = "--remote-command"
     for k, word in enumerate(words):
         if word == "--":
             break
         if (word == option and k + 1 < len(words)) or word.startswith(f"{option}="):
-            given = word.partition("=")[2] if "=" in word else words[k + 1]
-            os.environ["PHASEWRIGHT_REMOTE_COMMAND"] = given
+            value = word.partition("=")[2] if "=" in word else words[k + 1]
+            os.environ["PHASEWRIGHT_REMOTE_COMMAND"] = value
             return words[:k] + words[k + (1 if "=" in word else 2) :]
     return words
 
 
 @contextlib.contextmanager
 def _for_people() -> Iterator[None]:
-    """What is printed comes from strangers' files in part: a terminal shows it and obeys none of it."""
-    before = sys.stdout, sys.stderr
+    """Let no control characters of a trace reach the terminal: output may hold text of strangers' files."""
+    streams = sys.stdout, sys.stderr
     # A program without a terminal (a frozen one on Windows) may have no streams.
     sys.stdout, sys.stderr = (
-        stream if stream is None or isinstance(stream, Printed) else Printed(stream) for stream in before
+        stream if stream is None or isinstance(stream, Printed) else Printed(stream) for stream in streams
     )
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = streams
 
 
 def _run(words: list[str], debug: bool) -> int:
@@ -120,14 +120,14 @@ def _run(words: list[str], debug: bool) -> int:
 
 
 def _say_stopped() -> None:
-    """Said by another thread, while this one may hold standard error or wait in it."""
-    kept = printable(written(), 2000)
-    line = f"{_CLEAR if sys.stderr.isatty() else ''}phasewright: stopped{kept and f', {kept}'}\n"
+    """Print that the command was stopped, from another thread: the main one may hold standard error."""
+    files = printable(written(), 2000)
+    line = f"{_CLEAR if sys.stderr.isatty() else ''}phasewright: stopped{files and f', {files}'}\n"
     os.write(2, line.encode("utf-8", "replace"))
 
 
-def _parser(wanted: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Of the commands that are not `wanted` only the names."""
+def _parser(names: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser; arguments only of the commands in `names`, of others just the name."""
     parser = argparse.ArgumentParser(
         prog="phasewright",
         description="Explain why a parallel program is slow: traces become phases. Without a command the "
@@ -144,7 +144,7 @@ def _parser(wanted: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (module, text) in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text)
-        if name in wanted:
+        if name in names:
             command = import_module(f"desktop.commands.{module}")
             command.add_arguments(sub)
             sub.set_defaults(command=command.main)
@@ -153,10 +153,10 @@ def _parser(wanted: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def _window(words: list[str]) -> int:
     """No command: the window, on the files named."""
-    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    _window_words(own)
-    own.add_argument("files", nargs="*")
-    how, unknown = own.parse_known_args(words)
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    _window_words(options)
+    options.add_argument("files", nargs="*")
+    how, unknown = options.parse_known_args(words)
     if unknown:
         parser = _parser(["info"])
         parser.parse_known_args([unknown[0], "info", ""])  # --help and --version end here
@@ -200,10 +200,10 @@ def _window_words(parser: argparse.ArgumentParser) -> None:
 
 
 def _reset_settings() -> str:
-    """Put the settings aside; a sentence that says where they are."""
+    """Put the settings aside; a sentence on where they are."""
     from desktop.ui.settings import put_settings_aside
 
-    kept = put_settings_aside("backup")
-    said = f"The former settings are in {kept}." if kept else "There were no settings to be reset."
-    print(f"phasewright: {said[0].lower()}{said[1:-1]}", file=sys.stderr)
-    return said
+    place = put_settings_aside("backup")
+    notice = f"The former settings are in {place}." if place else "There were no settings to be reset."
+    print(f"phasewright: {notice[0].lower()}{notice[1:-1]}", file=sys.stderr)
+    return notice

@@ -1,4 +1,4 @@
-"""Whether a window can be opened here, found out before Qt is asked: where it cannot, Qt aborts."""
+"""Whether a window can be opened here; tested before Qt is loaded, as Qt aborts where it cannot."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pathlib import Path
 
 
 def obstacle() -> str:
-    """Why no window can be opened, in words; empty if nothing is in its way."""
+    """Why no window can be opened, in words; "" if one can."""
     if not sys.platform.startswith("linux"):
         return ""
-    chosen = os.environ.get("QT_QPA_PLATFORM", "wayland;xcb")
+    platforms = os.environ.get("QT_QPA_PLATFORM", "wayland;xcb")
     obstacles = []
-    for platform in chosen.split(";"):
+    for platform in platforms.split(";"):
         kind = platform.partition(":")[0]
         if kind == "xcb":
-            found = _x_obstacle()
+            problem = _x_obstacle()
         elif kind.startswith("wayland"):
-            found = _wayland_obstacle()
+            problem = _wayland_obstacle()
         else:
             return ""  # a platform without a display, such as "offscreen", or one that only Qt knows
-        if found == "":
+        if problem == "":
             return ""
-        obstacles += [found] if found else []
+        obstacles += [problem] if problem else []
     return " and ".join(obstacles) or "there is no display to open a window on"
 
 
 def _x_obstacle() -> str | None:
-    """None: nobody says that there is an X server."""
+    """Why the X server cannot be reached, "" if it can; None where no variable names one."""
     name = os.environ.get("DISPLAY")
     if not name:
         return None
@@ -52,7 +52,7 @@ def _x_obstacle() -> str | None:
 
 
 def _wayland_obstacle() -> str | None:
-    """None: nobody says that there is a Wayland server."""
+    """Why the Wayland server cannot be reached, "" if it can; None where no variable names one."""
     if os.environ.get("WAYLAND_SOCKET"):
         return ""
     name = os.environ.get("WAYLAND_DISPLAY")

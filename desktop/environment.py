@@ -1,4 +1,4 @@
-"""The environment variables that this program sets for itself, and the environment without them."""
+"""Environment variables that this program sets for itself, and the environment without them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def set_for_ourselves(name: str, value: str) -> None:
         os.environ[name] = _ours[name] = value
 
 
-def as_given() -> dict[str, str]:
+def user_environment() -> dict[str, str]:
     """The environment as the user gave it: what a measured program must run in."""
     return {name: value for name, value in os.environ.items() if _ours.get(name) != value}

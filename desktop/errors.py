@@ -15,8 +15,8 @@
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
 counted in the `desktop.data.events.ImportReport` and what could be read is kept.
 
-What libraries and the system raise becomes such a sentence by `sentence`, `reason` and `explained`: the words
-of a library and the names of its exceptions tell a user nothing.
+`sentence`, `reason` and `explained` turn what libraries and the system raise into such a sentence: messages
+and class names of libraries tell a user nothing.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class RunError(DesktopError):
 
 
 class FileError(DesktopError, OSError):
-    """A file that can be neither read nor written, whatever its content: whoever handles the errors of
-    the system handles it too."""
+    """A file that can be neither read nor written, whatever its content; an ``OSError``, so that code that
+    handles those handles it too."""
 
 
 #: What to do about an error of the system, where its own words do not say it.
@@ -114,17 +114,17 @@ REMEDIES = {
     errno.EAGAIN: "close other programs or raise the limit (ulimit -u)",
     errno.ENOMEM: "close other programs",
 }
-#: Of a place in which nothing more can be written.
+#: Errors of a full disk or quota.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: How HDF5 says what the system said.
+#: The error number of the system in messages of HDF5.
 _ERRNO = re.compile(r"errno = ([1-9]\d*)")
 
 
 def reason(error: BaseException, otherwise: str = "it is cut or damaged") -> str:
-    """Why something could not be done, in the system's words or ours; `otherwise`: only a library knows."""
+    """Why something could not be done, in the system's words or ours; else `otherwise`."""
     if isinstance(error, DesktopError):
         return error.what
-    if type(error) is ValueError:  # its kinds are of others: of JSON, of text that is none
+    if type(error) is ValueError:  # its subclasses are of libraries, such as JSON's
         return str(error)
     if isinstance(error, MemoryError):
         return "there is not enough memory"
@@ -146,7 +146,7 @@ def explained(
 
 
 def sentence(error: BaseException) -> str:
-    """An exception as the user reads it: file, what, what to do. Empty: nobody has foreseen it."""
+    """An exception as the user reads it: file, what, what to do. Empty: an unexpected error."""
     if isinstance(error, DesktopError | ValueError):
         return " ".join(str(error).split())
     if isinstance(error, MemoryError):
@@ -170,8 +170,8 @@ def _number(error: BaseException) -> int:
         return number
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return errno.EAGAIN
-    if isinstance(error, OSError | RuntimeError) and (found := _ERRNO.search(str(error))):
-        return int(found[1])
+    if isinstance(error, OSError | RuntimeError) and (match := _ERRNO.search(str(error))):
+        return int(match[1])
     return 0
 
 

@@ -1,9 +1,8 @@
 """What ``import phasewright`` offers: the commands' functions on an open run, with tables as DataFrames.
 
-Nothing is computed here. A `Run` asks what the command line asks (`desktop.commands.asked`); its answers hold
-what `core` and `data` return, with `Answer.to_frame` and a display for notebooks. Units of the columns are in
-``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract.
-"""
+Nothing is computed here. A `Run` calls what the commands call (`desktop.commands.run_options`); its answers
+hold what `core` and `data` return, with `Answer.to_frame` and a display for notebooks. Units of the columns
+are in ``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from desktop.ui.figures import Look
 
 By = Literal["run", "phase"]
-# What an event or message takes as a row of a DataFrame, bytes.
+# Bytes of an event or message as a row of a DataFrame.
 _ROW = 96
 _figures = itertools.count(1)
 # The QApplication that was made for figures: without a reference it ends.
@@ -53,7 +52,7 @@ def _frame(table: str, columns: Mapping[str, object]) -> DataFrame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """A table, made when it is asked for, and shown as one in a notebook."""
+    """A table, made when it is needed and shown by notebooks."""
 
     make: Callable[[], DataFrame]
 
@@ -84,7 +83,7 @@ class PhaseAnswer(Answer):
 
     @property
     def breaks(self) -> list[float]:
-        """Their ends in seconds, (n + 1,)."""
+        """Start, breakpoints and end in seconds, (n + 1,)."""
         return [float(t) for t in self.fit.breaks]
 
     @property
@@ -180,18 +179,18 @@ class Run:
     """An open trace, imported file or project; made by `open`. A context manager; `close` ends it."""
 
     def __init__(self, path: str | Path, words: Mapping[str, object]) -> None:
-        from desktop.commands.asked import open_as_asked, utilization
+        from desktop.commands.run_options import open_file, utilization
 
         self.path = Path(path)
         self._words = dict(words)
         options = self._options()
-        self._store = open_as_asked(options.trace)
+        self._store = open_file(options.trace)
         self._use = utilization(self._store, options)
         self._fits: dict[tuple[int | None, str | None], PhaseAnswer] = {}
 
     def _options(self, n: int | None = None, model: str | None = None) -> Namespace:
-        """The words of a command, with what a project says."""
-        from desktop.commands.asked import settle
+        """The options of a command, with the settings of a project."""
+        from desktop.commands.run_options import settle
 
         options = Namespace(**{"file": self.path, "n": n, "model": model, "seconds": None, **self._words})
         settle(options)
@@ -220,10 +219,10 @@ class Run:
     @cached_property
     def locations(self) -> tuple[str, ...]:
         """Names of all locations, in the order of the trace."""
-        return tuple(self._kept.name(i) for i in range(len(self._store.locations)))
+        return tuple(self._statistics.name(i) for i in range(len(self._store.locations)))
 
     @cached_property
-    def _kept(self) -> Statistics:
+    def _statistics(self) -> Statistics:
         from desktop.data.statistics import Statistics
 
         return Statistics(self._store)
@@ -235,24 +234,24 @@ class Run:
         return info(self._store)
 
     def _curve(self, kind: str | None = None) -> StepCurve:
-        from desktop.commands.asked import curve_asked
+        from desktop.commands.run_options import curve_of
 
         options = self._options()
         options.curve = kind or options.curve
-        return curve_asked(self._store, self._use, options)
+        return curve_of(self._store, self._use, options)
 
     def curve(self, kind: str | None = None) -> Answer:
         """The processor-utilization curve, or another that `info` lists (``"communication"``,
         ``"region:NAME"``, …), one row a step. CurveError if there is none of this kind."""
         curve = self._curve(kind)
 
-        def made() -> DataFrame:
+        def make() -> DataFrame:
             times = curve.edges * curve.unit
-            found = _frame("curve", {"start_s": times[:-1], "end_s": times[1:], "level": curve.level})
-            found.attrs["units"]["level"] = curve.quantity.short
-            return found
+            frame = _frame("curve", {"start_s": times[:-1], "end_s": times[1:], "level": curve.level})
+            frame.attrs["units"]["level"] = curve.quantity.short
+            return frame
 
-        return Answer(made)
+        return Answer(make)
 
     def phases(self, n: int | None = None, model: str | None = None) -> PhaseAnswer:
         """Fit phases to the curve that the run was opened with.
@@ -269,54 +268,54 @@ class Run:
         if n is not None and n < 1:
             raise ValueError(f"n is {n}, ask for 1 phase or more")
         if (n, model) not in self._fits:
-            from desktop.commands import asked
+            from desktop.commands import run_options
             from desktop.core.phase_stats import phase_frame, phase_table
 
             options = self._options(n, model)
-            asked.check_budget(options.phases.model, n)
-            curve = asked.curve_asked(self._store, self._use, options)
-            run = asked.AskedRun(options, self._store, self._use, curve)
+            run_options.check_budget(options.phases.model, n)
+            curve = run_options.curve_of(self._store, self._use, options)
+            run = run_options.CommandRun(options, self._store, self._use, curve)
             fit = run.fit(suggested=True)
             fit = replace(fit, names=run.names(fit))
             rows = phase_table(curve, fit)
 
-            def made() -> DataFrame:
-                found = phase_frame(rows, fit)
-                units = found.attrs["units"]
+            def make() -> DataFrame:
+                frame = phase_frame(rows, fit)
+                units = frame.attrs["units"]
                 units |= {name: curve.quantity.per(unit) for name, unit in units.items()}
-                return found
+                return frame
 
-            self._fits[n, model] = PhaseAnswer(made, curve, fit, rows)
+            self._fits[n, model] = PhaseAnswer(make, curve, fit, rows)
         return self._fits[n, model]
 
     def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Sequence[RangeStats]]:
         if by not in ("run", "phase"):
             raise ValueError(f"by is {by!r}, it must be 'run' or 'phase'")
         curve = self._curve("computing")
-        names, wanted = ["run"], [(curve.start, curve.start + curve.duration)]
+        names, ranges = ["run"], [(curve.start, curve.start + curve.duration)]
         if by == "phase":
-            breaks = self.phases(n, model).breaks
-            wanted += itertools.pairwise(breaks)
-            names += [f"phase {k}" for k in range(1, len(breaks))]
-        return names, self._kept.ranges(wanted, self._use, replay=True)
+            ends = self.phases(n, model).breaks
+            ranges += itertools.pairwise(ends)
+            names += [f"phase {k}" for k in range(1, len(ends))]
+        return names, self._statistics.ranges(ranges, self._use, replay=True)
 
     def statistics(self, by: By = "run", n: int | None = None, model: str | None = None) -> Answer:
         """POP efficiencies, parts of activities, messages and accounts of the run, and (`by` "phase") of each
         phase, one row each; `n`, `model` as of `phases`."""
         from desktop.data.statistics import statistics_frame
 
-        names, found = self._ranges(by, n, model)
-        return Answer(lambda: statistics_frame(names, found))
+        names, ranges = self._ranges(by, n, model)
+        return Answer(lambda: statistics_frame(names, ranges))
 
     def accounts(self, by: By = "run", n: int | None = None, model: str | None = None) -> Answer:
         """What all processor time went into: computing, late senders, imbalance, …; one row a range and
         account, else as `statistics`."""
         from desktop.core.labels import ACCOUNTS
 
-        names, found = self._ranges(by, n, model)
+        names, ranges = self._ranges(by, n, model)
         rows = [
             (name, ACCOUNTS[one.name.lower()][0], seconds, seconds / (stats.duration_s * stats.processors))
-            for name, stats in zip(names, found, strict=True)
+            for name, stats in zip(names, ranges, strict=True)
             for one, seconds in (stats.account_s or {}).items()
             if seconds > 0
         ]
@@ -332,8 +331,8 @@ class Run:
 
         curve = self._curve("computing")
         span = curve.start if start is None else start, curve.start + curve.duration if end is None else end
-        (stats,) = self._kept.ranges([span], self._use, replay=True)
-        rows = self._kept.flat(stats, self._use)
+        (stats,) = self._statistics.ranges([span], self._use, replay=True)
+        rows = self._statistics.flat(stats, self._use)
         return Answer(lambda: profile_frame(rows))
 
     def explain(self, n: int | None = None, model: str | None = None) -> CauseAnswer:
@@ -342,19 +341,19 @@ class Run:
         from desktop.core.frames import TABLES
         from desktop.data.root_causes import explain
 
-        phases, called = self.phases(n, model), self._options().kept.names
-        found = explain(self._kept, self._use, phases.breaks, phases.names, called)
-        of = [found.causes, *(phase.causes for phase in found.phases)]
+        phases, called = self.phases(n, model), self._options().settings.names
+        explanation = explain(self._statistics, self._use, phases.breaks, phases.names, called)
+        of = [explanation.causes, *(phase.causes for phase in explanation.phases)]
         rows = [(k, cause) for k, causes in enumerate(of) for cause in causes]
 
-        def made() -> DataFrame:
-            called_here = {"lost": "lost_s", "cause": "key", "locations": "names"}
+        def make() -> DataFrame:
+            keys = {"lost": "lost_s", "cause": "key", "locations": "names"}
             columns: dict[str, list[object]] = {"phase": [k for k, _ in rows]}
             for name in (one.name for one in TABLES["causes"][1:]):
-                columns[name] = [getattr(cause, called_here.get(name, name)) for _, cause in rows]
+                columns[name] = [getattr(cause, keys.get(name, name)) for _, cause in rows]
             return _frame("causes", columns)
 
-        return CauseAnswer(made, found.paragraph, tuple(phase.sentence for phase in found.phases))
+        return CauseAnswer(make, explanation.paragraph, tuple(phase.sentence for phase in explanation.phases))
 
     def messages(self) -> Answer:
         """All matched messages, by when they were sent. ValueError if they are too many for the memory that a
@@ -364,12 +363,12 @@ class Run:
         from desktop.data.timeline import TimelineMessages, open_timeline
 
         timeline = open_timeline(self._store, self._use.rules)
-        found = timeline.messages() if timeline is not None else TimelineMessages(*[np.zeros(0, int)] * 6)
-        if found is None:
+        messages = timeline.messages() if timeline is not None else TimelineMessages(*[np.zeros(0, int)] * 6)
+        if messages is None:
             raise ValueError(f"{self._title} has more messages than fit into memory")
-        columns = {name: getattr(found, name) for name in ("sent_s", "received_s", "bytes", "tag")}
+        columns = {name: getattr(messages, name) for name in ("sent_s", "received_s", "bytes", "tag")}
         called = np.array([*self.locations, ""], object)  # -1, the last: not known
-        columns |= {"sender": called[found.sender], "receiver": called[found.receiver]}
+        columns |= {"sender": called[messages.sender], "receiver": called[messages.receiver]}
         return Answer(lambda: _frame("message list", columns))
 
     def events(self, start: float | None = None, end: float | None = None) -> Answer:
@@ -437,7 +436,7 @@ class Run:
         curve, span = phases.curve, look.pop("span", None)
         whole = curve.duration == self._use.curve().duration
         limit = None if whole else (curve.start, curve.start + curve.duration)
-        found = Material(
+        material = Material(
             title=self._title,
             curve=curve,
             stack=stack(self._use, limit) if curve.quantity == PROCESSORS else {"computing": curve},
@@ -446,12 +445,12 @@ class Run:
         )
         if figure == "timeline":
             lanes = bars(self._store, self._use.rules, curve, span=span, by_region=by == "region")
-            found = replace(found, bars=lanes)
-        if figure not in found.figures():
+            material = replace(material, bars=lanes)
+        if figure not in material.figures():
             raise ValueError(
-                f"there is no figure {figure!r} of {self._title}, only {', '.join(found.figures())}"
+                f"there is no figure {figure!r} of {self._title}, only {', '.join(material.figures())}"
             )
-        return RunFigure(figure, found, span, look.pop("size", (170.0, 80.0)), look)
+        return RunFigure(figure, material, span, look.pop("size", (170.0, 80.0)), look)
 
     def sql(self, query: str, n: int | None = None, model: str | None = None) -> DataFrame:
         """Ask the run in SQL, through DuckDB (``pip install phasewright[sql]``).
@@ -486,8 +485,8 @@ class Run:
             for name, table in tables.items():
                 if re.search(rf"\b{name}\b", query, re.IGNORECASE):
                     connection.register(name, table().to_frame())
-            found: DataFrame = connection.sql(query).df()
-        return found
+            answer: DataFrame = connection.sql(query).df()
+        return answer
 
 
 def open(
@@ -533,11 +532,11 @@ def compare(
         files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
         model=model, in_order=in_order, axis=None, reference=None, match=[], share=False, curve=None,
     )  # fmt: skip
-    found = compare_gate.run(words, command.settled, Progress(), lambda store: None)
-    rows, fields = found["differences"], TABLES["differences"]
+    result = compare_gate.run(words, command.select, Progress(), lambda store: None)
+    rows, fields = result["differences"], TABLES["differences"]
     return GateAnswer(
         lambda: _frame("differences", {one.name: [row[one.name] for row in rows] for one in fields}),
-        found["failed"], found["verdict"], found["judged"], found,
+        result["failed"], result["verdict"], result["judged"], result,
     )  # fmt: skip
 
 
@@ -562,8 +561,8 @@ def model(table: str | Path, functions: Sequence[str] = (), **how: Any) -> Model
 
     kind = how.pop("kind", "joint")
     response = how.pop("response", "")
-    chosen = measurements(read_table(Path(table)))
-    return choose(chosen.data, kind, tuple(functions), response, **how).fit
+    selection = measurements(read_table(Path(table)))
+    return choose(selection.data, kind, tuple(functions), response, **how).fit
 
 
 def samples() -> dict[str, Path]:

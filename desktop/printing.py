@@ -1,5 +1,5 @@
-"""Text from strangers where people read it: one line without control characters, cells of a spreadsheet that
-are no formulas, and streams of a terminal that obey nobody."""
+"""Safe output of text from strangers: one line without control characters, cells of spreadsheets that are no
+formulas, and streams for terminals without escape sequences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def printable(text: str, most: int = 200) -> str:
 
 
 class Printed:
-    """A stream for people: what moves the cursor, colours, hides or turns text shows as U+FFFD.
+    """A stream to a terminal: characters that move the cursor, colour, hide or turn text become U+FFFD.
 
     Ends of lines and tabs stay; what the stream's encoding lacks is spelled out. `beneath`: the stream.
     """
@@ -89,7 +89,7 @@ def unguarded(text: str) -> str:
 
 
 def as_csv(rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Lines of a CSV file, in pieces: text is `guarded`, numbers are in full, infinite and no ones empty."""
+    """Lines of a CSV file, in pieces: text is `guarded`, numbers are in full, infinite ones and NaN empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for k, row in enumerate(rows):
@@ -108,16 +108,16 @@ def _cell(value: object) -> object:
 
 
 class TerminalProgress(Progress):
-    """A line on standard error, only where somebody can see it."""
+    """A line on standard error, only if that is a terminal."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Its line is written over again and again, which others may not do.
+        # It overwrites its line, which `Printed` does not let through.
         self._stream = getattr(sys.stderr, "beneath", sys.stderr)
-        # What takes the output of a console need not be a whole file.
+        # What replaces a console's stream may lack methods of files.
         self._visible = bool(getattr(self._stream, "isatty", bool)())
         self._next = 0.0
-        self._shown = 0
+        self._width = 0
 
     def show(self, done: float, total: float, text: str) -> None:
         now = time.monotonic()
@@ -126,10 +126,10 @@ class TerminalProgress(Progress):
         self._next = now + 0.1
         share = f" {100 * done / total:.0f} %" if total > 0 else ""
         line = printable(f"{text or 'working'}{share}", 78)
-        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
-        self._shown = len(line)
+        print(f"\r{line:<{self._width}}", end="", file=self._stream, flush=True)
+        self._width = len(line)
 
     def clear(self) -> None:
-        if self._shown:
-            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
-            self._shown = 0
+        if self._width:
+            print("\r" + " " * self._width + "\r", end="", file=self._stream, flush=True)
+            self._width = 0

@@ -1,4 +1,4 @@
-"""How long work reports itself and is stopped, without knowing who listens."""
+"""How long-running work reports its progress and is cancelled, whoever shows that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDING = bytearray(1)
 
 
 class Cancelled(Exception):
-    """The user asked for the work to end; whoever started it discards its traces. It says what was kept."""
+    """The user has cancelled the work; its caller removes half-done files. The message says what was kept."""
 
 
 _working = local()
@@ -19,17 +19,17 @@ _working = local()
 
 @contextmanager
 def working(progress: Progress) -> Iterator[None]:
-    """What this thread does in the block is known to `progress`, also where it is not handed on."""
-    before = at_work()
+    """Make `progress` that of this thread in the block, for functions it is not handed to (`at_work`)."""
+    previous = at_work()
     _working.progress = progress
     try:
         yield
     finally:
-        _working.progress = before
+        _working.progress = previous
 
 
 def at_work() -> Progress | None:
-    """What this thread works for, if somebody has said it."""
+    """The progress of this thread, see `working`; None if there is none."""
     return getattr(_working, "progress", None)
 
 
@@ -37,7 +37,7 @@ class Progress:
     """Silent progress; subclasses show it.
 
     Long work calls `step` at natural boundaries (a block of a file). `step` raises `Cancelled`
-    once `cancel` was called, from whatever thread, or the process was asked to end.
+    once `cancel` was called, from any thread, or the process was asked to end.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Places on other machines, ``ssh://[user@]host[:port]/path``, as paths that the whole program hands on.
+"""Paths on other machines, ``ssh://[user@]host[:port]/path``, used like local ones in the whole program.
 
 ``ssh://host/~/run/traces.otf2`` is below the home there. Hosts that the user has named are
-noted: others, which a stranger's project may name, are never called.
+remembered; others, which a stranger's project may name, are never contacted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PLACE = re.compile(
 )
 _MOST_HOSTS = 100
 
-#: Called with what is to be said of the lines to hosts, "" if nothing, in whatever thread.
+#: Called with a sentence on the connections to hosts, "" if there is none, in any thread.
 listeners: list[Callable[[str], None]] = []
 
 
 @dataclass
 class How:
-    """What ssh runs there ("": as usual), and whether a line that is lost is tried for as long as it takes,
-    because the user sees that and can give it up."""
+    """What ssh runs there ("": the default), and whether a lost connection is retried without end, as the
+    user sees that and can cancel it."""
 
     command: str = ""
     patient: bool = False
@@ -51,14 +51,14 @@ def place(text: str | os.PathLike[str]) -> Path:
     text = os.fspath(text)
     if not text.startswith("ssh:/"):
         return Path(text)
-    found = _PLACE.fullmatch(text)
-    if found is None or "\0" in text:
+    match = _PLACE.fullmatch(text)
+    if match is None or "\0" in text:
         raise NoPlace(f"{text!r} is no place on another machine, write ssh://host/path/of/trace")
-    return RemotePath("ssh:", found[1], found[2].lstrip("/"))
+    return RemotePath("ssh:", match[1], match[2].lstrip("/"))
 
 
 def named(text: str | os.PathLike[str]) -> Path:
-    """The same, and what lies on that host may be asked for from now on: the user has said so."""
+    """As `place`, for a path that the user has typed: its host may be contacted from now on."""
     path = place(text)
     if isinstance(path, RemotePath):
         know(path)
@@ -66,7 +66,7 @@ def named(text: str | os.PathLike[str]) -> Path:
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]  # the concrete class of this system
-    """A path on another machine, made by `place`. Nothing is asked of it here: it is complete as it is."""
+    """A path on another machine, made by `place`; its methods contact nobody."""
 
     @property
     def destination(self) -> str:
@@ -74,7 +74,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # the concrete class of t
         return str(self.parts[1])
 
     @property
-    def there(self) -> str:
+    def remote_path(self) -> str:
         """The path on that machine; what begins with ``~/`` is below the home."""
         path = "/".join(self.parts[2:])
         return path if path.startswith("~/") else f"/{path}"
@@ -95,7 +95,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # the concrete class of t
         return self
 
     def exists(self, **_: object) -> bool:
-        """Whether it may be asked for: the user has been on that host before."""
+        """Whether it may be read: the user has named its host before."""
         return self.destination in hosts()
 
 
@@ -106,7 +106,7 @@ def _list() -> Path:
 
 
 def hosts() -> list[str]:
-    """Those that the user has named, the latest first."""
+    """Hosts that the user has named, the latest first."""
     try:
         return _list().read_text(encoding="utf-8").split()
     except (OSError, ValueError):
@@ -114,10 +114,10 @@ def hosts() -> list[str]:
 
 
 def know(path: RemotePath) -> None:
-    """The user has asked for something on that host."""
-    known = hosts()
-    if known[:1] != [path.destination]:
-        kept = dict.fromkeys([path.destination, *known])
+    """Remember the host of a path that the user has named."""
+    former = hosts()
+    if former[:1] != [path.destination]:
+        every = dict.fromkeys([path.destination, *former])
         with suppress(OSError):
             _list().parent.mkdir(parents=True, exist_ok=True)
-            _list().write_text("\n".join([*kept][:_MOST_HOSTS]), encoding="utf-8")
+            _list().write_text("\n".join([*every][:_MOST_HOSTS]), encoding="utf-8")

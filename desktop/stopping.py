@@ -1,10 +1,9 @@
-"""Requests from outside to end: Ctrl-C, ``kill``, a terminal that is closed.
+"""Requests to end from outside: Ctrl-C, ``kill``, a terminal that is closed.
 
-A request is noted and not raised as an exception, which would come between any two lines of Python: files
-would stay half written, and where Python cannot let an exception out it would be lost. Work that reports
-itself ends at its next `Progress.step`. A process that has not ended `PATIENCE` seconds later, or is asked
-once more, ends outright, after what it must not leave behind was removed (`leave_no`).
-"""
+A request sets a flag and raises no exception, which could come between any two lines of Python: files would
+stay half written, and in callbacks of libraries it would be lost. Work that reports its progress ends at its
+next `Progress.step`. A process that has not ended `PATIENCE` seconds later, or gets a second request, exits
+at once, after its temporary files were removed (`leave_no`)."""
 
 from __future__ import annotations
 
@@ -24,52 +23,52 @@ PATIENCE = 3.0
 #: Requests within so many seconds are one: a terminal that is closed sends several.
 _AT_ONCE = 0.5
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-#: The requests that this system knows.
+#: The signals of this system that request to end.
 REQUESTS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 #: Files that are complete, in the order in which they were written.
 complete: dict[Path, None] = {}
 _remains: dict[object, Callable[[], None]] = {}
-#: Held while something is made that must not be left behind, until it is known here; and by `end`, for good.
+#: Held while something temporary is made, until `leave_no` knows it; and by `end`, for good.
 making = threading.RLock()
-_ear: _Ear | None = None
+_listener: _Listener | None = None
 _prompting = False
 
 
 def listen() -> None:
     """Take requests to end from here on. To be called in the main thread; those that are ignored (``nohup``,
     a job in the background) stay so."""
-    global _ear
-    if _ear is None:
-        _ear = _Ear()
+    global _listener
+    if _listener is None:
+        _listener = _Listener()
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Take requests to end for the time of this block, if nobody does yet, and from the main thread only."""
-    global _ear
-    if _ear is not None or threading.current_thread() is not threading.main_thread():
+    """Take requests to end during this block, unless that is so already; in the main thread only."""
+    global _listener
+    if _listener is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    with suppress(RuntimeError):  # no thread is to be had: requests end the process as they do any other
+    with suppress(RuntimeError):  # no thread can be started: requests end the process by default
         listen()
     try:
         yield
     finally:
-        if _ear is not None:
-            _ear.close()
-        _ear = None
+        if _listener is not None:
+            _listener.close()
+        _listener = None
         ENDING[0] = 0
 
 
-def asked() -> int:
+def request() -> int:
     """The number of the first request; 0 if there was none."""
-    return 0 if _ear is None else _ear.number or _ear.seen
+    return 0 if _listener is None else _listener.number or _listener.seen
 
 
 def code() -> int:
-    """The exit code of what was asked to end, as a shell gives it for whoever ends by that signal."""
-    return 128 + (asked() or int(signal.SIGINT))
+    """The exit code of a process that was asked to end, as shells give it for the signal."""
+    return 128 + (request() or int(signal.SIGINT))
 
 
 def check() -> None:
@@ -80,7 +79,7 @@ def check() -> None:
 
 @contextmanager
 def prompting() -> Iterator[None]:
-    """While the user is asked in a terminal, a request raises `Cancelled` at once, for nothing else looks."""
+    """During a prompt in a terminal, a request raises `Cancelled` at once, as no work checks the flag."""
     global _prompting
     try:
         _prompting = True
@@ -92,30 +91,30 @@ def prompting() -> Iterator[None]:
 
 @contextmanager
 def answered_by(answer: Callable[[int], None]) -> Iterator[None]:
-    """For the time of this block a request, also one from before, calls ``answer(number)``, in another
-    thread, and work goes on."""
-    ear = _ear
-    assert ear is not None, "nobody listens"
-    ear.answer_by(answer)
+    """During this block a request, also an earlier one, calls ``answer(number)`` in another thread, and work
+    goes on."""
+    listener = _listener
+    assert listener is not None, "nobody listens"
+    listener.answer_by(answer)
     try:
         yield
     finally:
-        ear.answer_by(None)
+        listener.answer_by(None)
 
 
-def leave_no(what: object, remove: Callable[[], None]) -> None:
-    """Call `remove` should the process end outright, from whatever thread; see `making`, `left`."""
-    _remains[what] = remove
+def leave_no(key: object, remove: Callable[[], None]) -> None:
+    """Call `remove` if the process exits at once, from any thread; see `making`, `left`."""
+    _remains[key] = remove
 
 
-def left(what: object) -> None:
-    """`what` was removed, or is to stay."""
-    _remains.pop(what, None)
+def left(key: object) -> None:
+    """Forget the `remove` of this `key`: it was removed, or is to stay."""
+    _remains.pop(key, None)
 
 
 def end(status: int) -> None:
-    """End outright: nothing but what was told to `leave_no` is done, the last first."""
-    # Whoever makes something is done with that soon, but may have been stopped by a debugger.
+    """Exit at once, after the functions of `leave_no`, the last first."""
+    # The thread that holds it is done soon, but may be stopped in a debugger.
     making.acquire(timeout=1.0)
     for remove in reversed(list(_remains.values())):
         with suppress(Exception):  # the others are to be removed all the same
@@ -123,9 +122,9 @@ def end(status: int) -> None:
     os._exit(status)
 
 
-class _Ear:
-    """Hears requests in a thread. Handlers of Python wait until the main thread is back from a kernel or from
-    a program that it waits for; but the system writes the numbers of signals into a pipe at once."""
+class _Listener:
+    """Receives signals in a thread. Python calls its handlers only when the main thread returns from a kernel
+    or from a program that it waits for; the numbers of signals come at once, through a pipe."""
 
     def __init__(self) -> None:
         self.number = 0  # of the first request
@@ -137,8 +136,8 @@ class _Ear:
         if os.name != "nt":  # where only sockets are asked not to block
             os.set_blocking(self._in, False)
         usual = (signal.SIG_DFL, signal.default_int_handler)
-        self._before = {
-            number: signal.signal(number, _noted) for number in REQUESTS if signal.getsignal(number) in usual
+        self._former = {
+            number: signal.signal(number, _handle) for number in REQUESTS if signal.getsignal(number) in usual
         }
         self._woken = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._hear, name="requests to end", daemon=True)
@@ -151,7 +150,7 @@ class _Ear:
             raise
 
     def close(self) -> None:
-        """Leave everything as it was."""
+        """Restore handlers and end the thread."""
         self._closed.set()
         self._restore()
         os.close(self._in)
@@ -159,7 +158,7 @@ class _Ear:
 
     def _restore(self) -> None:
         signal.set_wakeup_fd(self._woken)
-        for number, handler in self._before.items():
+        for number, handler in self._former.items():
             signal.signal(number, handler)
 
     def answer_by(self, answer: Callable[[int], None] | None) -> None:
@@ -172,7 +171,7 @@ class _Ear:
         first = 0.0
         while data := os.read(self._out, 1):
             number = data[0]
-            if number not in self._before:
+            if number not in self._former:
                 continue  # other signals are noted here too
             if not self.number:
                 first = time.monotonic()
@@ -195,8 +194,8 @@ class _Ear:
             end(128 + self.number)
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
-    """The handler of Python, in the main thread. The pipe says all."""
-    if _prompting and _ear is not None:
-        _ear.seen = number
+def _handle(number: int, frame: FrameType | None) -> None:
+    """The handler in the main thread: only for prompts, as the pipe serves the rest."""
+    if _prompting and _listener is not None:
+        _listener.seen = number
         raise Cancelled

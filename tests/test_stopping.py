@@ -429,7 +429,7 @@ for _ in range(3):
     time.sleep(0.02)
 heard = []
 with stopping.answered_by(heard.append):
-    print(heard == [stopping.asked()] == [signal.SIGTERM], flush=True)
+    print(heard == [stopping.request()] == [signal.SIGTERM], flush=True)
 stopping.end(7)
 """
     )

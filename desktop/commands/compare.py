@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_curve, add_formats, add_model, adder, check_budget
+from desktop.commands.run_options import add_curve, add_formats, add_model, adder, check_budget
 from desktop.commands.terminal import outcome, picked, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.core.units import si
@@ -24,7 +24,7 @@ from desktop.remote import named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from desktop.commands.compare_gate import Kept
+    from desktop.commands.compare_gate import Member
     from desktop.core.contrast import Alignment, Placement
     from desktop.data.store import TraceStore
     from desktop.workbench.model import Matched
@@ -92,14 +92,14 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
 
     Raises
     ------
-    ValueError, DesktopError, OSError : as the words or a source deserve.
+    ValueError, DesktopError, OSError : the options do not go together, or a source cannot be read.
     """
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
     from desktop.workbench.contrasting import names_of, pairs_by_run, phased_run
     from desktop.workbench.model import run_keys
 
-    members, matched, axis, reference, share = settled(options)
+    members, matched, axis, reference, share = select(options)
     if len(members) < 2:
         raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(members)}")
     if not 0 <= reference < len(members):
@@ -114,10 +114,10 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
     keys = run_keys(tuple(one for one, _, _ in members))
     fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
-    for k, of, own in options.match:
+    for k, of, phase in options.match:
         if not 1 <= k <= len(runs) or k - 1 == reference:
             raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")
-        fixed[k - 1] = (*fixed.get(k - 1, ()), (of, own))
+        fixed[k - 1] = (*fixed.get(k - 1, ()), (of, phase))
     alignment = align(runs, reference, fixed)
     placement = place(alignment, axis, share=share)
     cells = [{name: getattr(cell, name) for name in COLUMNS} for cell in table(alignment)]
@@ -152,16 +152,16 @@ def _differences(alignment: Alignment, placement: Placement) -> list[JSON]:
     ]  # fmt: skip
 
 
-def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...], str, int, bool]:
-    """Which runs with which phases, and what projects among them say about the comparison."""
+def select(options: argparse.Namespace) -> tuple[list[Member], tuple[Matched, ...], str, int, bool]:
+    """The runs to compare with their phases, and what projects among the files say about the comparison."""
     from desktop.data.project_file import is_project
     from desktop.errors import FileError
     from desktop.workbench.contrasting import plain_run
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.model import PhaseSettings, run_keys
 
-    asked = options.n is not None or options.model is not None
-    members: list[Kept] = []
+    explicit = options.n is not None or options.model is not None
+    members: list[Member] = []
     matched: tuple[Matched, ...] = ()
     axis, reference, share = "start", 0, False
     for file in options.files:
@@ -184,13 +184,13 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
             if key == comparison.reference:
                 reference = len(members)
             if options.curve and options.curve != one.project.curve:
-                # Breaks of another curve are none of this one's.
+                # Breakpoints of another curve do not fit this one.
                 free = replace(one.project.phases, breaks=None, degrees=None, suggested=False)
                 one = replace(one, project=replace(one.project, curve=options.curve, phases=free))
-            own = one.project.phases
-            if asked:
-                own = PhaseSettings(options.model or own.model, options.n or own.n)
-            members.append((one, own, file))
+            phases = one.project.phases
+            if explicit:
+                phases = PhaseSettings(options.model or phases.model, options.n or phases.n)
+            members.append((one, phases, file))
         axis, share = comparison.axis, comparison.share
     if options.reference is not None:
         reference = options.reference - 1
@@ -247,7 +247,7 @@ def main(options: argparse.Namespace) -> int:
     if gate or options.fail_over is not None:
         from desktop.commands import compare_gate
 
-        return compare_gate.main(options, settled)
+        return compare_gate.main(options, select)
     codes: list[int] = []
     with terminal_progress() as progress:
         result = run(options, progress, lambda store: codes.append(outcome(store)))

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from desktop.data.store import TraceStore
     from desktop.workbench.model import KeptRun, Matched, PhaseSettings
 
-    Kept = tuple[KeptRun, PhaseSettings | None, Path | None]
-    #: The runs that a command's words name, as `desktop.commands.compare.settled` finds them.
-    Settled = Callable[[argparse.Namespace], tuple[list[Kept], tuple[Matched, ...], str, int, bool]]
+    Member = tuple[KeptRun, PhaseSettings | None, Path | None]
+    #: The runs that the options name, as `desktop.commands.compare.select` finds them.
+    Select = Callable[[argparse.Namespace], tuple[list[Member], tuple[Matched, ...], str, int, bool]]
 
 
 #: Phases at most where their number is not said: the shorter they are, the more they scatter.
 MOST = 8
 
 
-def main(options: argparse.Namespace, settled: Settled) -> int:
+def main(options: argparse.Namespace, select: Select) -> int:
     """JSON: ``base``, ``new`` (names of runs), ``stated_level``, ``fail_over``, ``in_order``, ``failed``,
     ``verdict``, ``judged`` (sentences), ``unmatched`` (phases that are none of the first run's),
     and ``differences``, the whole run before its phases: ``phase`` ("run" or "phase K"), ``name``,
@@ -38,7 +38,7 @@ def main(options: argparse.Namespace, settled: Settled) -> int:
     `desktop.core.gate.Difference`."""
     codes: list[int] = []
     with terminal_progress() as progress:
-        result = run(options, settled, progress, lambda store: codes.append(outcome(store)))
+        result = run(options, select, progress, lambda store: codes.append(outcome(store)))
     for path, text in ((options.markdown, markdown), (options.junit, junit)):
         if path is not None:
             from desktop.data.atomic import write_text
@@ -61,7 +61,7 @@ def _sides(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:
 
 
 def run(
-    options: argparse.Namespace, settled: Settled, progress: Progress, seen: Callable[[TraceStore], object]
+    options: argparse.Namespace, select: Select, progress: Progress, seen: Callable[[TraceStore], object]
 ) -> JSON:
     """The verdict as one plain object. `seen` is given each store while it is open.
 
@@ -79,7 +79,7 @@ def run(
     from desktop.data.utilization import Rules, build
     from desktop.workbench.contrasting import load, names_of, phased
 
-    sides = [settled(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
+    sides = [select(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
     members = [one for side in sides for one in side]
     labels = names_of([one for one, _, _ in members])
     doings: list[Doings | None] = []
@@ -92,10 +92,10 @@ def run(
     runs: list[Phased] = []
     for k, (one, phases, project) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        curve, known = load(one, project, part, seen if k else first)
-        one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST), known)
+        curve, landmarks = load(one, project, part, seen if k else first)
+        one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST), landmarks)
         if phases is None and one_run.fit.n > MOST:
-            one_run = phased(labels[k], curve, _as(one_run, MOST), known)
+            one_run = phased(labels[k], curve, _as(one_run, MOST), landmarks)
         runs.append(one_run)
     alignment = align(runs)
     rows = [row for row in alignment.rows.tolist() if row[0] != NONE]
@@ -138,7 +138,7 @@ def run(
 
 
 def _as(run: Phased, most: int) -> PhaseSettings:
-    """As many phases as a run has, or repeats of one program would be cut in different numbers."""
+    """Settings for as many phases as a run has, so that repeats of a program have equally many."""
     from desktop.workbench.model import PhaseSettings
 
     return PhaseSettings(run.fit.model, min(run.fit.n, most))
@@ -158,7 +158,7 @@ def _verdict(result: JSON, tests: list[JSON]) -> str:
 
 
 def _not_ruled_out(result: JSON, tests: list[JSON]) -> str:
-    """What is slower by more than the limit somewhere in its interval, though that is not seen."""
+    """What may be slower by more than the limit: its interval reaches that far, its estimate does not."""
     if result["fail_over"] is None or result["failed"]:
         return ""
     wide = [f"{_called(one)} {_change(one, 'high')}" for one in tests if one["high"] > result["fail_over"]]
@@ -170,11 +170,11 @@ def _judged(result: JSON, alone: bool) -> str:
     counts = [len(result["base"]), len(result["new"])]
     runs = f"{counts[0]} base and {counts[1]} new run{'s' if counts[1] > 1 else ''}"
     if alone:
-        what = (
+        so = (
             "no change is called significant" if result["fail_over"] is None
             else "the limit is held against the measured length of the whole run alone, not of its phases"
         )  # fmt: skip
-        return f"{runs}: too few to know how much runs scatter, so {what}. Make three runs a side or more."
+        return f"{runs}: too few to know how much runs scatter, so {so}. Make three runs a side or more."
     few = "" if min(counts) > 2 else (
         " With fewer than three runs on a side, one that something else disturbed can pass for a difference."
     )  # fmt: skip
@@ -206,9 +206,9 @@ def _cells(result: JSON) -> Iterator[tuple[str, ...]]:
     yield "", "base", "new", "change", "95 % interval", "p", "difference"
     for one in result["differences"]:
         times = [quantity(one[key], "s") if math.isfinite(one[key]) else "–" for key in ("base_s", "new_s")]
-        known = one["significant"] is not None
-        interval = f"{_change(one, 'low')} to {_change(one, 'high')}" if known else "–"
-        p = f"{one['p']:.2g}" if known else "–"
+        judged = one["significant"] is not None
+        interval = f"{_change(one, 'low')} to {_change(one, 'high')}" if judged else "–"
+        p = f"{one['p']:.2g}" if judged else "–"
         answer = {None: "not known", True: "yes", False: "no"}[one["significant"]]
         yield _called(one), *times, _change(one), interval, p, "over the limit" if one["over"] else answer
 
@@ -227,7 +227,7 @@ def result_lines(result: JSON) -> Iterator[str]:
 
 
 def _md(text: str) -> str:
-    """Text of strangers as it reads: no mark-up, no link, no new cell."""
+    """Text of strangers' files, escaped: no mark-up, no link, no new cell."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", printable(text))
 
 

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_run, check_budget, run_asked, settle
+from desktop.commands.run_options import add_run, check_budget, open_run, settle
 from desktop.commands.terminal import outcome, picked, print_doubt, print_json, terminal_progress
 from desktop.printing import printable
 
@@ -33,19 +33,19 @@ def main(options: argparse.Namespace) -> int:
 
     settle(options)
     check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)
-    with run_asked(options) as run:
+    with open_run(options) as run:
         store, use, model = run.store, run.use, run.fit(suggested=True)
         names = run.names(model)
         with terminal_progress() as progress:
-            breaks = model.breaks.tolist()
+            breakpoints = model.breaks.tolist()
             statistics = Statistics(store)
-            explanation = explain(statistics, use, breaks, names, options.kept.names, progress)
-            better = would_help(statistics, use, breaks, run.limit, progress) if options.json else ()
+            explanation = explain(statistics, use, breakpoints, names, options.settings.names, progress)
+            better = would_help(statistics, use, breakpoints, run.limit, progress) if options.json else ()
         if options.json:
             ids = [location.id for location in store.locations]
             result = {
                 **picked(model, "model n"),
-                "breaks_s": breaks,
+                "breaks_s": breakpoints,
                 "in_doubt_s": in_doubt(store),
                 **picked(explanation, "paragraph lost_s"),
                 "causes": [_plain(cause, ids) for cause in explanation.causes],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from desktop.commands.asked import add_formats, adder, open_as_asked
+from desktop.commands.run_options import add_formats, adder, open_file
 from desktop.commands.terminal import outcome, print_json, terminal_progress
 from desktop.data.exporters import EXPORTERS
 from desktop.remote import named
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     from desktop.data.exporters import export
 
-    with open_as_asked(options.file) as store:
+    with open_file(options.file) as store:
         with terminal_progress() as progress:
             written = export(
                 store, options.to, options.output, progress, False if options.as_recorded else None
@@ -33,6 +33,6 @@ def main(options: argparse.Namespace) -> int:
             print_json({"file": str(written.file), "records": written.records, "left_out": written.left_out})
         else:
             print(f"{options.file}: {written.records} records in {written.file}")
-            for what, count in written.left_out.items():
-                print(f"not written: {count} {what}")
+            for kind, count in written.left_out.items():
+                print(f"not written: {count} {kind}")
         return outcome(store)

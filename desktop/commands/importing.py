@@ -7,7 +7,7 @@ import math
 import sys
 from pathlib import Path
 
-from desktop.commands.asked import add_formats, adder, open_as_asked
+from desktop.commands.run_options import add_formats, adder, open_file
 from desktop.commands.terminal import DONE, FAILED, LOSSY, error_words, outcome, print_json, terminal_progress
 from desktop.core.plain import JSON
 from desktop.progress import Cancelled
@@ -104,7 +104,7 @@ def _import_part(options: argparse.Namespace, how: JSON) -> int:
     source = options.sources[0]
     start = -math.inf if options.start is None else options.start
     end = math.inf if options.end is None else options.end
-    with open_as_asked(source, **how) as store:
+    with open_file(source, **how) as store:
         named = options.ranks
         locations = None if named is None else of_ranks([at.rank for at in store.locations], named)
         with terminal_progress() as progress:

@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from desktop.commands.asked import add_formats, adder, open_as_asked, settle
+from desktop.commands.run_options import add_formats, adder, open_file, settle
 from desktop.commands.terminal import column, outcome, print_doubt, print_json
 from desktop.core.plain import JSON
 from desktop.core.units import si
@@ -25,7 +25,7 @@ def main(options: argparse.Namespace) -> int:
     from desktop.data.info import info
 
     settle(options)
-    with open_as_asked(options.trace) as store:
+    with open_file(options.trace) as store:
         facts = info(store)
         if options.json:
             print_json(facts)
@@ -57,9 +57,9 @@ def _print_info(facts: JSON) -> None:
             f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
         )
     kinds = ("computing_s", "overhead_s", "idle_s")
-    shown = [column([place[kind] for place in facts["locations"]]) for kind in kinds]
+    columns = [column([place[kind] for place in facts["locations"]]) for kind in kinds]
     for number, place in enumerate(facts["locations"]):
-        times = "".join(f"{column[number]:>11}s" for column in shown)
+        times = "".join(f"{column[number]:>11}s" for column in columns)
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
         print(f"{head}{times}  {printable(place['name'])}")
     for finding in facts["report"]:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> list[str]:
-    """Install or remove; what was done, as lines.
+    """Install or remove, as the options say; what was done, as lines.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def run(options: argparse.Namespace) -> list[str]:
         )
     home = data_home()
     if options.what == "install":
-        done = install(home, window_command())
-        return [f"Phasewright is in the menu and opens its files. Written, below {home}:", *done]
-    done = remove(home)
-    if not done:
+        files = install(home, window_command())
+        return [f"Phasewright is in the menu and opens its files. Written, below {home}:", *files]
+    files = remove(home)
+    if not files:
         return [f"Nothing of Phasewright is installed below {home}."]
-    return [f"Phasewright is out of the menu. Removed, below {home}:", *done]
+    return [f"Phasewright is out of the menu. Removed, below {home}:", *files]
 
 
 def data_home() -> Path:
@@ -62,8 +62,8 @@ def window_command() -> Path:
     ------
     DesktopError : there is none, as in a source tree that is not installed.
     """
-    here = Path(sys.executable if getattr(sys, "frozen", False) else sys.argv[0]).absolute().parent
-    for folder in (here, Path(sysconfig.get_path("scripts"))):
+    beside = Path(sys.executable if getattr(sys, "frozen", False) else sys.argv[0]).absolute().parent
+    for folder in (beside, Path(sysconfig.get_path("scripts"))):
         if os.access(folder / WINDOW, os.X_OK):
             return folder / WINDOW
     raise DesktopError(f"there is no command {WINDOW} here", hint="install Phasewright with pip first")
@@ -135,7 +135,7 @@ def _escaped(text: str) -> str:
 
 
 def _refresh(home: Path) -> None:
-    """Let the desktop know, where it keeps databases of its own; without their tools there are none."""
+    """Update the desktop's databases of file types and entries, where their tools are installed."""
     for tool, folder in (("update-mime-database", "mime"), ("update-desktop-database", "applications")):
         program = shutil.which(tool)
         if program and (home / folder).is_dir():

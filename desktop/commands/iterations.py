@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_run, check_budget, run_asked, settle
+from desktop.commands.run_options import add_run, check_budget, open_run, settle
 from desktop.commands.terminal import outcome, picked, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.plain import JSON
@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     n, model = options.n, options.model or DEFAULT_MODEL
     check_budget(model, n)
     settle(options)
-    with run_asked(options, other=True) as run:
+    with open_run(options, any_curve=True) as run:
         store, curve = run.store, run.curve
         with terminal_progress() as progress:
             iterations = find(store, run.use, progress, curve)
@@ -111,8 +111,8 @@ def iteration_lines(iterations: Iterations, curve: StepCurve, n: int | None, mod
         for one in level.odd:
             ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
             region = f", in {printable(one.region, 40)}" if one.region else ""
-            where = f"number {one.index + 1} at {si(one.start_s)}s"
-            lines.append(f"  odd: {where}, {si(one.excess_s)}s longer{ranks}{region}")
+            place = f"number {one.index + 1} at {si(one.start_s)}s"
+            lines.append(f"  odd: {place}, {si(one.excess_s)}s longer{ranks}{region}")
         if level.odd_count > len(level.odd):
             lines.append(f"  and {level.odd_count - len(level.odd)} more odd ones")
     if not iterations.found:

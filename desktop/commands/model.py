@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_formats, adder, pairs
+from desktop.commands.run_options import add_formats, adder, pairs
 from desktop.commands.terminal import DONE, LOSSY, USAGE, picked, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.progress import Progress
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str], Selection]:
-    """Fit as the words say: the result as one plain object and as a person reads it, and the rows."""
+    """Fit as the options say: the result as plain values and as lines, and the rows that take part."""
     from desktop.core.factor_answers import choose, known_functions, rank_pairs
     from desktop.core.factor_intervals import f_test
     from desktop.core.factor_model import fit_individual
@@ -67,22 +67,22 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
         table = with_values(table, options.systems, "peak", pairs(options.unit).get("peak"))
     if options.codes:
         table = with_values(table, options.codes, "work", pairs(options.unit).get("work"))
-    chosen = measurements(table, options.repeats)
+    selection = measurements(table, options.repeats)
     functions = tuple(part.strip() for part in (options.functions or "auto").split(","))
     functions = () if functions == ("auto",) else functions
-    single = min(len(set(chosen.data.code)), len(set(chosen.data.system))) < 2
+    single = min(len(set(selection.data.code)), len(set(selection.data.system))) < 2
     kind: Kind = "individual" if options.individual or (single and not options.joint) else "joint"
     reference = options.reference if kind == "joint" else None
     response = "" if options.response == "auto" else options.response
     if options.all_pairs:
         ranking = rank_pairs(
-            chosen.data, kind, response or "t'", functions or known_functions(chosen.data),
+            selection.data, kind, response or "t'", functions or known_functions(selection.data),
             reference=reference, positive=options.positive, progress=progress,
         )  # fmt: skip
-        result = _ranked(ranking, table, chosen)
-        return result, _ranking_lines(ranking, result), chosen
+        result = _ranked(ranking, table, selection)
+        return result, _ranking_lines(ranking, result), selection
     choice = choose(
-        chosen.data, kind, functions, response,
+        selection.data, kind, functions, response,
         reference=reference, positive=options.positive, progress=progress,
     )  # fmt: skip
     fit, test = choice.fit, None
@@ -90,23 +90,23 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
     if options.normal_forms:
         from desktop.core.normal_form import search_forms
 
-        forms = search_forms(chosen.data, progress)
+        forms = search_forms(selection.data, progress)
     if fit.kind == "joint":
         with suppress(ValueError):
-            test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
-    result = {"sentences": list(headline(fit)), **described(fit, table, chosen, test, choice)}
+            test = f_test(fit, fit_individual(selection.data, fit.functions, fit.response.kind))
+    result = {"sentences": list(headline(fit)), **described(fit, table, selection, test, choice)}
     sheet = None
     if forms is not None:  # with the prediction at twice the largest p
         sheet = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max()))
         assert sheet.frame is not None
         result["normal_forms"] = [dict(row) for row in sheet.frame.to_dict("records")]
-    return result, _fit_lines(result, fit, test, chosen, choice, sheet), chosen
+    return result, _fit_lines(result, fit, test, selection, choice, sheet), selection
 
 
 def described(
-    fit: ModelFit, table: Table, chosen: Selection, test: FTest | None, choice: FactorChoice
+    fit: ModelFit, table: Table, selection: Selection, test: FTest | None, choice: FactorChoice
 ) -> JSON:
-    """The keys of the contract."""
+    """The keys of ``--json``."""
     from desktop.core.factor_intervals import CONFIDENCE, widths
 
     return {
@@ -127,21 +127,21 @@ def described(
             "confidence": CONFIDENCE,
             **picked(widths(fit), "lack cell cell_times rise far_times ends"),
         },
-        "warnings": warnings(fit, table, chosen),
-        "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
-        "suspect_rows": suspects(fit, chosen),
+        "warnings": warnings(fit, table, selection),
+        "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],
+        "suspect_rows": suspects(fit, selection),
     }
 
 
 def _figures(fit: ModelFit) -> dict[str, float]:
-    """How well it fits."""
+    """Numbers on how well it fits."""
     return picked(fit, "n npar sse sst r2 r2_centred s aicc mean_relative_error max_relative_error")
 
 
-def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
-    """Of the fit, of columns that were not used, and of names that look alike."""
+def warnings(fit: ModelFit, table: Table, selection: Selection) -> list[str]:
+    """Warnings of the fit, on columns that were not used, and on names that look alike."""
     alike = [f"{', '.join(map(repr, names))} differ by blanks or case only" for names in table.similar]
-    return [*fit.warnings, *chosen.dropped, *alike]
+    return [*fit.warnings, *selection.dropped, *alike]
 
 
 def parameters(fit: ModelFit) -> list[JSON]:
@@ -151,14 +151,14 @@ def parameters(fit: ModelFit) -> list[JSON]:
     return [asdict(parameter) for parameter in factor_model.parameters(fit)]
 
 
-def suspects(fit: ModelFit, chosen: Selection) -> list[JSON]:
-    """Rows whose residual is too large for so many rows, and whether it is beyond heavy tails, too."""
+def suspects(fit: ModelFit, selection: Selection) -> list[JSON]:
+    """Rows with a residual too large for so many rows, with the verdict: beyond heavy tails too, or not."""
     from desktop.core import factor_intervals
 
     data, accused = fit.data, set(factor_intervals.accused(fit).tolist())
     return [
         {
-            "line": chosen.lines[k],
+            "line": selection.lines[k],
             "code": data.codes[data.code[k]],
             "system": data.systems[data.system[k]],
             "p": int(data.p[k]),
@@ -169,7 +169,7 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[JSON]:
     ]
 
 
-def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> JSON:
+def _ranked(ranking: Ranking, table: Table, selection: Selection) -> JSON:
     from desktop.core import factor_model
 
     return {
@@ -178,10 +178,10 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> JSON:
         "pairs": [
             picked(fit, "functions")
             | _figures(fit)
-            | {"undetermined": sum(one.undetermined for one in own)}
-            | {"negative": sum(one.value < 0 for one in own)}
+            | {"undetermined": sum(one.undetermined for one in values)}
+            | {"negative": sum(one.value < 0 for one in values)}
             | picked(fit, "status starts_agreeing")
-            for fit, own in zip(ranking.fits, map(factor_model.parameters, ranking.fits), strict=True)
+            for fit, values in zip(ranking.fits, map(factor_model.parameters, ranking.fits), strict=True)
         ],
         "best_of_cells": None
         if math.isnan(ranking.best_sse)
@@ -189,8 +189,8 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> JSON:
         "dropped": [
             {"functions": list(functions), "reason": reason} for functions, reason in ranking.dropped
         ],
-        "warnings": warnings(ranking.fits[0], table, chosen),
-        "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
+        "warnings": warnings(ranking.fits[0], table, selection),
+        "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],
     }
 
 
@@ -207,18 +207,18 @@ def _fit_lines(
     result: JSON,
     fit: ModelFit,
     test: FTest | None,
-    chosen: Selection,
+    selection: Selection,
     choice: FactorChoice,
     forms: ResultSheet | None,
 ) -> list[str]:
     from desktop.workbench import model_results as results
 
     among = choice if choice.tried > 1 else None
-    lines = [*result["sentences"], *results.summary(fit, test, len(chosen.excluded), among)]
+    lines = [*result["sentences"], *results.summary(fit, test, len(selection.excluded), among)]
     lines += [fit.response.note] if fit.response.note else []
     lines += results.parameter_sheet(fit).lines()
     lines += forms.lines() if forms is not None else []
-    if odd := results.standing_out(fit, chosen):
+    if odd := results.standing_out(fit, selection):
         from desktop.core.factor_intervals import VERDICTS
 
         lines += [f"rows that stand out: {odd}", f"note: {VERDICTS}"]
@@ -235,17 +235,17 @@ def main(options: argparse.Namespace) -> int:
             return USAGE
         return _phases(options)
     with terminal_progress() as progress:
-        result, lines, chosen = run(options, progress)
-    chosen_rows = result["pairs" if options.all_pairs else "parameters"]
+        result, lines, selection = run(options, progress)
+    rows = result["pairs" if options.all_pairs else "parameters"]
     show(
         options,
         result,
-        lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in chosen_rows],
+        lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in rows],
         lambda: lines,
     )
-    for row in chosen.excluded:
+    for row in selection.excluded:
         print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
-    return LOSSY if chosen.excluded else DONE
+    return LOSSY if selection.excluded else DONE
 
 
 def _phases(options: argparse.Namespace) -> int:
@@ -261,7 +261,7 @@ def _phases(options: argparse.Namespace) -> int:
     names = options.system or (
         [""] if len(groups) == 1 else [f"system {k}" for k in range(1, len(groups) + 1)]
     )
-    traced = [Traced(path, system=name) for name, own in zip(names, groups, strict=True) for path in own]
+    traced = [Traced(path, system=name) for name, group in zip(names, groups, strict=True) for path in group]
     with terminal_progress() as progress:
         gathered = gather(traced, progress)
         runs = gathered.runs
@@ -278,11 +278,11 @@ def _phases(options: argparse.Namespace) -> int:
     }  # fmt: skip
     each = [
         {
-            "first_to_stop": None if (first := own.first_to_stop) is None else first + 1,
-            "phases": scaling_words.laws(own),
-            "predict": scaling_words.predictions(own, at),
+            "first_to_stop": None if (first := group.first_to_stop) is None else first + 1,
+            "phases": scaling_words.laws(group),
+            "predict": scaling_words.predictions(group, at),
         }
-        for _, own in scaling_words.by_system(model)
+        for _, group in scaling_words.by_system(model)
     ]  # fmt: skip
     result |= each[0]
     if not isinstance(model, PhaseModel):

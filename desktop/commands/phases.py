@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import AskedRun, add_run, adder, check_budget, positive, run_asked, settle
+from desktop.commands.run_options import CommandRun, add_run, adder, check_budget, open_run, positive, settle
 from desktop.commands.terminal import (
     column,
     outcome,
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adder(parser)("--curve-only", alone)
     again = "another run of the same program, or a project of such: how firm the breakpoints are (repeatable)"
     adder(parser)("--repeat FILE", again, type=named, action="append", default=[])
-    add_run(parser, curve=True, own=True)
+    add_run(parser, curve=True, also=True)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -56,27 +56,27 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     asked = options.max_n or (options.phases.n if options.project or options.n else None)
     check_budget(options.phases.model, asked)
-    with run_asked(options, other=True) as run:
+    with open_run(options, any_curve=True) as run:
         doubt = in_doubt(run.store)
         if options.max_n:
-            _print_sweep(run.curve, options, run.known, doubt)
+            _print_sweep(run.curve, options, run.landmarks, doubt)
         else:
             fitted, why = (run.fit(), "") if asked else run.suggested()
             fitted = replace(fitted, names=run.names(fitted))
             firm = _firm(run, fitted)
-            _print_phases(run.curve, options, events_at(fitted, run.known), fitted, firm, doubt, why)
+            _print_phases(run.curve, options, events_at(fitted, run.landmarks), fitted, firm, doubt, why)
         if not (options.json or options.csv):
             print_doubt(run.store)
         return outcome(run.store)
 
 
 def _print_sweep(
-    curve: StepCurve, options: argparse.Namespace, known: Landmarks | None, in_doubt_s: float | None
+    curve: StepCurve, options: argparse.Namespace, landmarks: Landmarks | None, in_doubt_s: float | None
 ) -> None:
     from desktop.core.selection import search
 
     model = options.phases.model
-    result, suggestion = search(curve, model, to=options.max_n, known=known, basis=options.phases.basis)
+    result, suggestion = search(curve, model, to=options.max_n, known=landmarks, basis=options.phases.basis)
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
         for fit in result.fits
@@ -120,8 +120,8 @@ def _print_sweep(
             print(f"  next best: n = {second[0]}: {second[1]}")
 
 
-def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
-    """How firm the inner breakpoints are: over the runs asked for, else over the iterations of the run."""
+def _firm(run: CommandRun, model: PhaseFit) -> tuple[Firm | None, ...]:
+    """How firm the inner breakpoints are: over the runs of --repeat, else over the iterations of the run."""
     from desktop.data.iterations import find, firm_breakpoints
 
     options, curve = run.options, run.curve
@@ -138,13 +138,13 @@ def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
         from desktop.workbench.model import PhaseSettings
 
         of = options.phases
-        asked = PhaseSettings(model.model, model.requested, seconds=of.seconds, also=of.also)
+        settings = PhaseSettings(model.model, model.requested, seconds=of.seconds, also=of.also)
         runs = [Phased("", curve, model, frozenset(region.name for region in run.store.regions))]
         for file in options.repeat:
             if is_project(file):
                 members = [(one, one.project.phases, file) for one in read_workspace(file).runs]
             else:
-                members = [(plain_run(file, asked), asked, None)]
+                members = [(plain_run(file, settings), settings, None)]
             runs += [phased_run(one.trace.name, one, phases, at, progress)[0] for one, phases, at in members]
     return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
 
@@ -158,7 +158,7 @@ def _print_phases(
     in_doubt_s: float | None,
     why: str,
 ) -> None:
-    """`why`: so many phases are suggested; empty if they were asked for."""
+    """`why`: so many phases are suggested; empty if the user chose the number."""
     from desktop.core.landmarks import NEAR
     from desktop.core.phase_stats import phase_table
 
@@ -179,7 +179,7 @@ def _print_phases(
                 **({} if model.basis is None else {"search_limit": _limit(model, options)}),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [
-                    [{"time_s": e.time_s, "text": e.text} for e in there_events] for there_events in events
+                    [{"time_s": e.time_s, "text": e.text} for e in landmarks] for landmarks in events
                 ],
                 "break_intervals": [one and one._asdict() for one in firm],
                 "phases": rows,
@@ -198,11 +198,11 @@ def _print_phases(
             print(f"n = {model.requested} is suggested: {why}")
         if _limit(model, options):
             print(_limit(model, options))
-        for k, there_events in enumerate(events, 1):
-            if there_events:
-                there = abs(there_events[0].time_s - model.breaks[k]) <= NEAR * curve.duration
-                ends = "ends" if there else "could as well end"
-                print(f"phase {k} {ends} where {there_events[0].text}, at {si(there_events[0].time_s)}s")
+        for k, landmarks in enumerate(events, 1):
+            if landmarks:
+                exact = abs(landmarks[0].time_s - model.breaks[k]) <= NEAR * curve.duration
+                ends = "ends" if exact else "could as well end"
+                print(f"phase {k} {ends} where {landmarks[0].text}, at {si(landmarks[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.words}")
@@ -214,7 +214,7 @@ def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
 
 
 def _limit(model: PhaseFit, options: argparse.Namespace) -> str:
-    """That the search for a period or time constant ended at its limit."""
+    """The sentence that the search for a period or time constant ended at its limit; "" if not."""
     return model.limit if options.phases.seconds is None else ""
 
 
@@ -228,9 +228,9 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     unit = of.unit or "values"
     if of != PROCESSORS:
         print(f"the curve of {printable(of.name)}{of.unit and f', in {printable(of.unit)}'}")
-    asked = f" of {model.requested} parameters" if model.model == "budget" else ""
+    budget = f" of {model.requested} parameters" if model.model == "budget" else ""
     print(
-        f"{model.model}{asked}, n = {model.n}: epsilon {model.epsilon:.6g} {unit}*sqrt(s), "
+        f"{model.model}{budget}, n = {model.n}: epsilon {model.epsilon:.6g} {unit}*sqrt(s), "
         f"total squared error {model.sse:.6g} {unit if unit.isalnum() else f'({unit})'}^2*s, "
         f"smallest/largest local error {model.equidistribution:.4g}"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop import stopping
-from desktop.commands.asked import adder, positive
+from desktop.commands.run_options import adder, positive
 from desktop.commands.terminal import DONE, FAILED, print_json, terminal_progress
 from desktop.core.plain import JSON
 from desktop.progress import Progress
@@ -52,7 +52,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded], JSON]:
-    """Record as the words say and import it; the runs, and what is told of them as JSON.
+    """Record as the options say and import it; the runs, and what ``--json`` prints of them.
 
     Raises
     ------
@@ -80,14 +80,14 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
     return runs, results[0] if len(results) == 1 else {"runs": results}
 
 
-def words_of(given: list[str], command: str) -> list[str]:
-    """The words of the program, behind ``--``.
+def words_of(words: list[str], command: str) -> list[str]:
+    """The program and its arguments, which follow ``--``.
 
     Raises
     ------
     ValueError : there are none.
     """
-    program = given[1:] if given[:1] == ["--"] else given
+    program = words[1:] if words[:1] == ["--"] else words
     if not program:
         raise ValueError(f"there is no command to run, as in: phasewright {command} -- mpirun -n 8 ./app")
     return program

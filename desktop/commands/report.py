@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from desktop.commands.asked import (
+from desktop.commands.run_options import (
     add_curve,
     add_model,
-    add_own,
     add_span,
+    add_templates,
     adder,
     check_budget,
-    own_file,
-    phases_asked,
+    phase_settings,
     span_of,
+    template_of,
 )
 from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress, without_display
 from desktop.core import bases
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--style", "of the plots; default colour", choices=STYLES)
     add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
-    add_own(add)
+    add_templates(add)
     add("--theme", "ground of slides; default light", choices=("light", "dark"))
     add("--timeline", "what its colours stand for; default activity", choices=("activity", "region"))
     add("--no-statistics", "leave out the statistics of phases")
@@ -71,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     appendix("--no-appendix", only, dest="appendix", action="store_false")
     add("--lock S", "a breakpoint to keep", action="append", default=[], type=float)
     add("--break S", "all inner breakpoints, by hand", dest="breaks", action="append", default=[], type=float)
-    own = ", ".join(f"{k}: {space.model}" for k, space in enumerate(bases.TABLE, bases.FIRST))
-    by_hand = f"of the phases between the breakpoints by hand, where the model mixes them ({own})"
+    degrees = ", ".join(f"{k}: {space.model}" for k, space in enumerate(bases.TABLE, bases.FIRST))
+    by_hand = f"of the phases between the breakpoints by hand, where the model mixes them ({degrees})"
     add("--degrees D,D", by_hand, type=_degrees)
     add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
     add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
@@ -93,11 +93,11 @@ def _degrees(text: str) -> tuple[int, ...]:
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[TraceStore]]:
-    """Write the report as the words say; what it holds as one plain object, and the stores it is about.
+    """Write the report as the options say; what it holds as plain values, and the stores it is about.
 
     Raises
     ------
-    ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
+    ValueError, DesktopError, OSError : options that do not go together; a source or output that fails.
     """
     from desktop.data.atomic import place_of
     from desktop.data.material import FIGURES
@@ -120,23 +120,23 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     project, opening = is_project(options.file), Share(progress, 0, 0.3)
     span = span_of(options, (-math.inf, math.inf))
     if project:
-        subjects, compare, choices, shown = _of_project(options, span, opening)
+        subjects, compare, choices, current = _of_project(options, span, opening)
     else:
         subjects, compare = [_of_trace(options, span, opening)], None
-        choices, shown = ReportChoices(), 0
+        choices, current = ReportChoices(), 0
     base = presenting.contents(choices)
-    chosen = kind == "pptx" and (figures is not None or tables is not None)
+    selected = kind == "pptx" and (figures is not None or tables is not None)
     style, theme = options.style or choices.style, options.theme or choices.theme
-    own = own_file(options, kind)
+    file = template_of(options, kind)
     contents = replace(
         base,
         figures=base.figures if figures is None else figures,
         tables=base.tables if tables is None else tables,
         statistics=base.statistics and not options.no_statistics,
-        appendix=base.appendix or chosen if options.appendix is None else options.appendix,
+        appendix=base.appendix or selected if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
-    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, own))
+    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, file))
     words = command_line(
         str(options.file), None if project else subjects[0], contents, options.output.name, options.title,
         span, looks, base,
@@ -144,7 +144,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     if options.live:
         if not subjects:
             raise ValueError("--live is the page of a run, and the project holds none")
-        return _live(options, subjects[shown], words + " --live", progress)
+        return _live(options, subjects[current], words + " --live", progress)
     report, part = None, Share(progress, 0.3, 0.7)
     if subjects:
         about = {"title": options.title, "command": words}
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     assert report is not None
     write(
         report, options.output, style=cast("Style", style), colours=options.colours, dark=theme == "dark",
-        own=own, progress=Share(progress, 0.8, 1),
+        own=file, progress=Share(progress, 0.8, 1),
     )  # fmt: skip
     facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
     drawn = [picked(one, "figure number finding") for one in report.pictures]
@@ -165,7 +165,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
 def _live(
     options: argparse.Namespace, subject: Subject, command: str, progress: Progress
 ) -> tuple[JSON, list[TraceStore]]:
-    """As `run`, of the page in which n is chosen."""
+    """As `run`, for the page in which its reader chooses n."""
     from desktop.data.report import today
     from desktop.ui.reporting import write_live
 
@@ -179,27 +179,27 @@ def _live(
 
 
 def _of_file(path: Path) -> JSON:
-    """What there is to say of a report that was written."""
+    """Path, kind, size and digest of a report that was written."""
     content = path.read_bytes()
     facts = {"output": str(path), "kind": path.suffix.lower()[1:]}
     return {**facts, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ...] | None:
-    """What was asked for, in the order of a report; None if nothing was said."""
-    if given is None:
+def _listed(word: str, text: str | None, allowed: Iterable[str]) -> tuple[str, ...] | None:
+    """The names that an option lists; None if it is not given. ValueError: one is not `allowed`."""
+    if text is None:
         return None
-    asked = [] if given == "none" else given.split(",")
-    if not set(asked) <= set(known):
-        raise ValueError(f"{word} {given}: choose of {', '.join(known)}")
-    return tuple(asked)
+    names = [] if text == "none" else text.split(",")
+    if not set(names) <= set(allowed):
+        raise ValueError(f"{word} {text}: choose of {', '.join(allowed)}")
+    return tuple(names)
 
 
 def _of_project(
     options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
 ) -> tuple[list[Subject], _Compare | None, ReportChoices, int]:
-    """All runs of a project, as it says, how it compares them, what the last report of the one that was
-    shown held, and which one that is."""
+    """All runs of a project with its settings, how it compares them, the choices of the last report of the
+    run that was shown, and its number."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
     from desktop.workbench.contrasting import contrast, names_of
@@ -252,14 +252,14 @@ def _with_models(
 
     why = "holds no run to report on"
     for table in read_workspace(options.file).tables:
-        shown = model_of(table, progress)
-        if shown.fit is None:
-            why = f"holds a table without a model, {table.name}: {shown.problem}"
+        snapshot = model_of(table, progress)
+        if snapshot.fit is None:
+            why = f"holds a table without a model, {table.name}: {snapshot.problem}"
         elif report is None:
-            alone = compose(shown, table.name, command)
+            alone = compose(snapshot, table.name, command)
             report = replace(alone, title=options.title or alone.title)
         else:
-            more, slides = sections(shown, table.name, len(report.pictures) + 1)
+            more, slides = sections(snapshot, table.name, len(report.pictures) + 1)
             every = (*report.sections[:-1], *more, report.sections[-1])  # how it is made stays the end
             report = replace(report, sections=every, story=(*report.story, *slides)[: STORY - 1])
     if report is None:
@@ -279,7 +279,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         raise ValueError("--break and --degrees say where and what all phases are, leave out -n")
     if options.degrees is not None and (named := len(options.degrees)) != phases:
         raise ValueError(f"--degrees names {named} phases, with the breakpoints given there are {phases}")
-    settings = phases_asked(options, PhaseSettings("mixed"))
+    settings = phase_settings(options, PhaseSettings("mixed"))
     if max(options.degrees or (0,)) > settings.most:
         raise ValueError("--degrees above 2 are those of --also")
     rules = _rules(options)

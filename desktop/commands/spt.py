@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from desktop import stopping
 from desktop.commands import spt_compare, spt_confirm, spt_effects, spt_new, spt_report
-from desktop.commands.asked import adder, agree
+from desktop.commands.run_options import adder, agree
 from desktop.commands.terminal import DONE, LOSSY, Answer, picked, row_lines, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.data.columns import Column
@@ -86,14 +86,14 @@ def run(options: argparse.Namespace) -> Answer:
     experiment = experiments.read_experiment(options.experiment)
     if options.exclude is not None:
         experiments.exclude(experiment, options.exclude, options.reason)
-        return _stands(experiment)
+        return _status(experiment)
     if options.job_script:
         jobs.write_script(experiment, options.job_script)
-        told = f"the job array is in {options.job_script}; read it first"
-        return {"script": str(options.job_script)}, [told]
+        text = f"the job array is in {options.job_script}; read it first"
+        return {"script": str(options.job_script)}, [text]
     if options.collect:
         jobs.collect(experiment)
-        return _stands(experiment)
+        return _status(experiment)
     if options.pilot:
         return _piloted(experiment, options)
     agree(options, experiment.folder, shown_commands(experiment))
@@ -103,9 +103,9 @@ def run(options: argparse.Namespace) -> Answer:
     runner, stopped = Runner(experiment), False
     with terminal_progress() as progress:
         try:
-            done = experiments.state_of(experiment, experiments.read_journal(experiment))
-            if done.finished and not options.check:
-                return _stands(experiment)
+            state = experiments.state_of(experiment, experiments.read_journal(experiment))
+            if state.finished and not options.check:
+                return _status(experiment)
             runner.check(progress)
             estimate = runner.estimate(progress=progress)
             if options.check:
@@ -113,17 +113,17 @@ def run(options: argparse.Namespace) -> Answer:
 
                 unit = delay_unit_of(experiment)
                 keys = "run_s sigma_s trials_left=left left_s replicates_for_a_tenth=replicates"
-                here = f"; one unit of delay takes {1e9 * unit:.3g} ns here"
+                unit_words = f"; one unit of delay takes {1e9 * unit:.3g} ns here"
                 return {"delay_unit_s": unit, **picked(estimate, keys)}, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
                     f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
                     f"{estimate.replicates} replicates show an effect of a tenth of the run"
-                    f"{here if experiment.program.build else ''}"
+                    f"{unit_words if experiment.program.build else ''}"
                 ]
             runner.run(progress)
         except Cancelled:
             stopped = True
-    result, lines = _stands(experiment)
+    result, lines = _status(experiment)
     if stopped:
         print("stopped; the same command goes on from here", file=sys.stderr)
         result["stopped"] = True
@@ -167,20 +167,20 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> Answer:
     return result, lines
 
 
-def _stands(experiment: Experiment) -> Answer:
-    """Where an experiment stands, and its effects as far as they can be seen."""
+def _status(experiment: Experiment) -> Answer:
+    """The state of an experiment, and its effects as far as they are known."""
     from desktop.core.effects import analyse
     from desktop.data import experiment as experiments
     from desktop.data.answer import answer_of
 
-    done = experiments.read_journal(experiment)
-    state = experiments.state_of(experiment, done)
+    trials = experiments.read_journal(experiment)
+    state = experiments.state_of(experiment, trials)
     lost = sorted(state.given_up - set(state.good))
     result: JSON = {
         "planned": state.planned,
         "finished": len(state.good),
         "complete": state.finished,
-        "failed_attempts": sum(trial.status == "failed" for trial in done),
+        "failed_attempts": sum(trial.status == "failed" for trial in trials),
         "disturbed": sum(trial.status == "disturbed" for trial in state.good.values()),
         "given_up": [{"replicate": r + 1, "treatment": t + 1} for r, t in lost],
         "seeds": list(experiment.sheet().seeds),
@@ -210,29 +210,29 @@ def _stands(experiment: Experiment) -> Answer:
     answer = answer_of(experiment, effects, waiting=state.waiting)
     result["effects"] = spt_effects.analysed(effects, False) | {"response": response, "ranks": ranking}
     result["answer"] = spt_confirm.plain_answer(answer)
-    told = spt_effects.effect_lines(effects, False, response, experiment.factors)
-    return result, [answer.text, *lines, *told]
+    table = spt_effects.effect_lines(effects, False, response, experiment.factors)
+    return result, [answer.text, *lines, *table]
 
 
 # --- design ---
 
 
 def design(options: argparse.Namespace) -> Answer:
-    """The design asked for: as one plain object, and as a person reads it."""
+    """The design that the options describe: as plain values and as lines."""
     from desktop.core import design as designs
     from desktop.core.power import detectable
 
     names = tuple(name.strip() for name in options.factors.split(","))
     if options.factors.strip().removeprefix("-").isdecimal():
         names = designs.names_for(int(options.factors))
-    wanted = designs.resolution_of(options.resolution) if options.resolution else 3
+    resolution = designs.resolution_of(options.resolution) if options.resolution else 3
     if options.replicates < 1:
         raise ValueError("at least one replicate has to be run")
     if options.recommend:
-        return _recommended(names, wanted if options.resolution else 4, options)
+        return _recommended(names, resolution if options.resolution else 4, options)
     if options.offers:
-        return _offers(names, options.runs, wanted, options)
-    planned = _asked_design(options, names, wanted)
+        return _offers(names, options.runs, resolution, options)
+    planned = _design_of(options, names, resolution)
     if options.fold is not None:
         planned = designs.foldover(planned, options.fold or None)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
@@ -252,7 +252,7 @@ def design(options: argparse.Namespace) -> Answer:
     return result, _design_lines(planned, result, options)
 
 
-def _asked_design(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> Design:
+def _design_of(options: argparse.Namespace, names: tuple[str, ...], resolution: int) -> Design:
     from desktop.core import design as designs
 
     if options.kind == "plackett-burman":
@@ -271,18 +271,19 @@ def _asked_design(options: argparse.Namespace, names: tuple[str, ...], wanted: i
         return designs.regular(names, options.runs, options.generators)
     runs = options.runs
     if runs is None and options.resolution:
-        runs = designs.smallest_runs(len(names), wanted)
+        runs = designs.smallest_runs(len(names), resolution)
     design = designs.regular(names, runs)
-    if options.resolution and design.resolution and design.resolution < wanted:
+    if options.resolution and design.resolution and design.resolution < resolution:
+        needed = designs.smallest_runs(len(names), resolution)
         raise ValueError(
             f"{len(names)} factors in {runs} runs have resolution {designs.roman(design.resolution)}; "
-            f"resolution {designs.roman(wanted)} needs {designs.smallest_runs(len(names), wanted)} runs"
+            f"resolution {designs.roman(resolution)} needs {needed} runs"
         )
     return design
 
 
 def described(design: Design) -> JSON:
-    """The keys of the contract that follow from the design."""
+    """The keys of ``--json`` that follow from the design."""
     from desktop.core.design import roman
 
     mains, pairs = design.clear
@@ -314,13 +315,13 @@ def _power_of(options: argparse.Namespace, design: Design) -> JSON | None:
     df = float("inf") if options.sigma_df is None else options.sigma_df
     if not (options.sigma > 0 and df > 0):
         raise ValueError("--sigma and --sigma-df have to be positive")
-    wanted = replicates_to_find(options.sigma, options.effect, design.runs, df)
-    counts = sorted({2, 3, 4, 6, 8, max(2, wanted // 2), max(2, wanted - 1), wanted, 2 * wanted})
+    needed = replicates_to_find(options.sigma, options.effect, design.runs, df)
+    counts = sorted({2, 3, 4, 6, 8, max(2, needed // 2), max(2, needed - 1), needed, 2 * needed})
     powers, bound = power_curve(options.effect, options.sigma, design.runs, counts, df)
     return {
         "effect": options.effect,
         "sigma_bound": sigma_bound(options.sigma, df),
-        "replicates": wanted,
+        "replicates": needed,
         "curve": [
             {"replicates": r, "power": float(a), "power_at_bound": float(b)}
             for r, a, b in zip(counts, powers, bound, strict=True)
@@ -328,7 +329,7 @@ def _power_of(options: argparse.Namespace, design: Design) -> JSON | None:
     }
 
 
-def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespace) -> Answer:
+def _recommended(names: tuple[str, ...], resolution: int, options: argparse.Namespace) -> Answer:
     from desktop.core.recommend import EFFECT, NOISE, recommend
 
     if options.runs:
@@ -336,22 +337,22 @@ def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespac
     # Without a time of the run, sizes are shares of it.
     sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
     base = run_s if options.sigma and options.run_s else 1.0
-    advice = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
+    advice = recommend(len(names), sigma, options.effect or EFFECT * base, resolution)
     text = advice.text(base, run_s)
     return picked(advice, "runs replicates resolution sees noise effect enough trials") | {
         "factors": list(names), "text": text, "seconds": advice.trials * run_s,
     }, [text]  # fmt: skip
 
 
-def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace) -> Answer:
+def _offers(names: tuple[str, ...], budget: int | None, least: int, options: argparse.Namespace) -> Answer:
     from desktop.core import design as designs
     from desktop.core.recommend import meaning
 
-    offers = designs.offers(names, budget, wanted)
+    offers = designs.offers(names, budget, least)
     if not offers:
         raise ValueError(
-            f"no design of {len(names)} factors has resolution {designs.roman(wanted)} in {budget} runs; "
-            f"it needs {designs.smallest_runs(len(names), wanted)}"
+            f"no design of {len(names)} factors has resolution {designs.roman(least)} in {budget} runs; "
+            f"it needs {designs.smallest_runs(len(names), least)}"
         )
     rows: list[JSON] = [
         {

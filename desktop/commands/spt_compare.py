@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import pairs
+from desktop.commands.run_options import pairs
 from desktop.commands.terminal import Answer, Part, picked, row_lines, table_lines, terminal_progress
 from desktop.core.plain import JSON
 from desktop.data.columns import Column
@@ -58,7 +58,7 @@ def add_parts(part: Part) -> None:
 
 
 def barriers(options: argparse.Namespace) -> Answer:
-    """NISTIR 5139, table 11."""
+    """Waiting at barriers (NISTIR 5139, table 11)."""
     from desktop.workbench import comparing, effect_rows
 
     if options.cost_se < 0:
@@ -82,24 +82,24 @@ def barriers(options: argparse.Namespace) -> Answer:
 
 
 def versions(options: argparse.Namespace) -> Answer:
-    """NISTIR 5131, table 2-C."""
+    """Effects of two versions (NISTIR 5131, table 2-C)."""
     from desktop.workbench import effect_rows
     from desktop.workbench.comparing import normalised
 
-    first, other = _one(options.table, options.response), _one(options.other, options.response)
-    terms = sorted(normalised(first, other), key=lambda n: -max(abs(n.first), abs(n.second), key=_known))
+    first, second = _one(options.table, options.response), _one(options.other, options.response)
+    terms = sorted(normalised(first, second), key=lambda n: -max(abs(n.first), abs(n.second), key=_finite))
     rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in terms]
     lines = [
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
-        f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
+        f"second: {second.name}, unperturbed run {second.unperturbed:.5g}",
         "effects in percent of the unperturbed run of each",
         *table_lines(*effect_rows.versions("first", "second", tuple(terms))),
     ]
-    return {"first": first.name, "second": other.name, "effects": rows}, lines
+    return {"first": first.name, "second": second.name, "effects": rows}, lines
 
 
 def processors(options: argparse.Namespace) -> Answer:
-    """a/p + b (NISTIR 5139, tables 5 to 8)."""
+    """Effects over processors as a/p + b (NISTIR 5139, tables 5 to 8)."""
     from dataclasses import replace
 
     from desktop.workbench.comparing import over_processors, tables_in
@@ -138,7 +138,7 @@ def processors(options: argparse.Namespace) -> Answer:
 
 
 def covariates(options: argparse.Namespace) -> Answer:
-    """Each by itself, with the effects that are left."""
+    """The regression on each covariate by itself, and the effects adjusted for it."""
     from desktop.core.covariates import covariate
     from desktop.data.experiment import COVARIATES, JOURNAL
     from desktop.data.runs import read_runs
@@ -174,28 +174,28 @@ def covariates(options: argparse.Namespace) -> Answer:
 
 
 def pin(options: argparse.Namespace) -> Answer:
-    """As *In a trace* shows it."""
-    from desktop.commands.asked import pairs
+    """The phases of a trace in which factors run, as *In a trace* of the window."""
+    from desktop.commands.run_options import pairs
     from desktop.data.experiment import read_experiment
     from desktop.data.runs import is_runs, read_runs
-    from desktop.workbench.pinning import pin as opened
+    from desktop.workbench.pinning import pin as pin_trace
 
-    chosen = pairs(options.region, "FACTOR=REGION")
+    regions = pairs(options.region, "FACTOR=REGION")
     if is_runs(options.table):
         routines = dict.fromkeys(read_runs(options.table).data.factors, "")
     else:
         routines = {f.name: f.routine for f in read_experiment(options.table).factors}
-    unknown = next((name for name in chosen if name not in routines), None)
+    unknown = next((name for name in regions if name not in routines), None)
     if unknown is not None:
         raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(routines)}")
     with terminal_progress() as progress:
-        pinned = opened(options.trace, progress)
-    missing = next((region for region in chosen.values() if region not in pinned.names), None)
+        pinned = pin_trace(options.trace, progress)
+    missing = next((region for region in regions.values() if region not in pinned.names), None)
     if missing is not None:
         raise ValueError(f"{options.trace.name} has no region {missing!r}")
     rows, lines, every = [], list[str](), list[JSON]()
     for name, routine in routines.items():
-        region = chosen.get(name) or pinned.likely(routine or name)
+        region = regions.get(name) or pinned.likely(routine or name)
         phases = pinned.of(region) if region else ()
         places = [
             {"phase": one.phase + 1, "start_s": pinned.start_s[one.phase], "end_s": pinned.end_s[one.phase]}
@@ -215,7 +215,7 @@ def pin(options: argparse.Namespace) -> Answer:
 
 
 def _one(path: Path, response: str | None) -> ComparedTable:
-    """The only table of a file."""
+    """The only table of a file. ValueError: there are several."""
     from desktop.workbench.comparing import tables_in
 
     tables = tables_in(path, response)
@@ -224,7 +224,7 @@ def _one(path: Path, response: str | None) -> ComparedTable:
     return tables[0]
 
 
-def _known(value: float) -> float:
+def _finite(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 

@@ -1,4 +1,4 @@
-"""``phasewright spt confirm`` and the answer that stands above every table of effects."""
+"""``phasewright spt confirm``, and the answer printed above every table of effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import agree
+from desktop.commands.run_options import agree
 from desktop.commands.terminal import Answer, Part, picked, terminal_progress
 from desktop.core.plain import JSON
 
@@ -59,7 +59,7 @@ def confirm(options: argparse.Namespace) -> Answer:
 
 
 def plain_answer(one: SptAnswer) -> JSON:
-    """As ``--json`` has it."""
+    """An answer as ``--json`` prints it."""
     return {
         "text": one.text,
         "depends_on": list(one.named),

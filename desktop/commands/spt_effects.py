@@ -1,4 +1,4 @@
-"""``phasewright spt effects``: what every delay does, and the words in which a table of effects is said."""
+"""``phasewright spt effects``: the effect of every delay, as JSON and as lines of text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands import spt_confirm
-from desktop.commands.asked import pairs
+from desktop.commands.run_options import pairs
 from desktop.commands.terminal import Answer, Part, picked, row_lines, table_lines
 from desktop.core.arrays import Floats
 from desktop.core.plain import JSON
@@ -106,7 +106,7 @@ def _power(text: str) -> float:
 
 
 def _ranking(options: argparse.Namespace) -> Answer:
-    """NISTIR 5131, table 4."""
+    """The ranking of an array's runs (NISTIR 5131, table 4)."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import missing
     from desktop.data.runs import read_array
@@ -122,7 +122,7 @@ def _ranking(options: argparse.Namespace) -> Answer:
 
 
 def searched(search: ArraySearch) -> JSON:
-    """An array has no effects but a ranking."""
+    """The keys of ``--json`` for an orthogonal array, which has a ranking in place of effects."""
     return {
         "table": "array",
         "effects": [],
@@ -179,7 +179,7 @@ def rows(result: JSON) -> list[JSON]:
 
 
 def _doses(options: argparse.Namespace) -> Answer:
-    """NISTIR 5131, figure 3."""
+    """Effects over the size of the delay (NISTIR 5131, figure 3)."""
     from desktop.workbench.comparing import doses, tables_in
 
     tables = tables_in(options.runs, options.response)
@@ -220,7 +220,7 @@ def _check_generators(text: str, factors: tuple[str, ...], x: Floats) -> None:
 
 
 def analysed(analysis: Effects, half: bool) -> JSON:
-    """The keys of the contract."""
+    """The keys of ``--json``."""
     scale = 0.5 if half else 1.0
     lenth = analysis.lenth
     se = next((e.se for e in analysis.effects if e.se == e.se), float("nan"))

@@ -1,4 +1,4 @@
-"""``phasewright spt new`` and ``spt places``: from a program as it is to an experiment."""
+"""``phasewright spt new`` and ``spt places``: an experiment made from a program and its sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def new(options: argparse.Namespace) -> Answer:
         ]
     if options.template not in TEMPLATES:
         raise ValueError(f"say --from with one of {', '.join(TEMPLATES)}")
-    asked = Asked(
+    request = Asked(
         options.template,
         options.program,
         tuple(word.strip() for word in options.places.split(",") if word.strip()),
@@ -63,10 +63,10 @@ def new(options: argparse.Namespace) -> Answer:
         variables_in(options.variable) or None,
     )
     if options.offers:
-        return _place_lines(offers_of(asked))
+        return _place_lines(offers_of(request))
     if options.folder is None:
         raise ValueError("name the folder of the new experiment")
-    experiment = new_experiment(options.folder, asked)
+    experiment = new_experiment(options.folder, request)
     rows = [
         {"name": f.name, "minus": f.levels[0], "plus": f.levels[1]} | picked(f, "file line routine construct")
         for f in experiment.factors
@@ -91,7 +91,7 @@ def new(options: argparse.Namespace) -> Answer:
 
 
 def places(options: argparse.Namespace) -> Answer:
-    """Factors that sources offer."""
+    """The places in sources that can be factors."""
     from desktop.data.places import find_places, hottest, offered
 
     names = [str(path) for path in options.sources]

@@ -1,4 +1,4 @@
-"""``phasewright spt report`` and ``spt figures``: an experiment for others."""
+"""``phasewright spt report`` and ``spt figures``: an experiment as a report and as figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_own, own_file
+from desktop.commands.run_options import add_templates, template_of
 from desktop.commands.terminal import Answer, Part, terminal_progress, without_display
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def add_parts(part: Part) -> None:
     add("table TABLE", "an experiment, or runs", type=Path)
     add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
     add("--title TITLE", default="")
-    add_own(add)
+    add_templates(add)
     add("--response NAME")
 
     add = part("figures", figures, "the charts of an experiment as files")
@@ -36,38 +36,38 @@ def add_parts(part: Part) -> None:
 
 
 def report(options: argparse.Namespace) -> Answer:
-    """Write it."""
+    """Write the report."""
     from desktop.ui.experiment.report import compose
     from desktop.ui.reporting import kind_of, write
 
-    own = own_file(options, kind_of(options.output))
+    template = template_of(options, kind_of(options.output))
     experiment, effects, answer, response, unit = _read(options)
     without_display()
     title = options.title or (experiment.title if experiment is not None else options.table.stem)
     factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
     written = compose(title, effects, answer, response, unit, factors, experiment)
     with terminal_progress() as progress:
-        write(written, options.output, own=own, progress=progress)
+        write(written, options.output, own=template, progress=progress)
     drawn = [p.figure for p in written.pictures]
     result = {"output": str(options.output), "title": written.title, "figures": drawn, "answer": answer.text}
     return result, [answer.text, f"the report is in {options.output}"]
 
 
 def figures(options: argparse.Namespace) -> Answer:
-    """Write each into a file of its name."""
+    """Write each figure into a file with its name."""
     from desktop.ui.experiment.report import CHARTS, drawings
     from desktop.ui.exporting import export
     from desktop.ui.figures import Look
 
-    wanted = [name.strip() for name in options.plots.split(",") if name.strip()] or list(CHARTS)
-    unknown = next((name for name in wanted if name not in CHARTS), None)
+    names = [name.strip() for name in options.plots.split(",") if name.strip()] or list(CHARTS)
+    unknown = next((name for name in names if name not in CHARTS), None)
     if unknown is not None:
         raise ValueError(f"there is no chart {unknown!r}, choose of {', '.join(CHARTS)}")
     _, effects, _, response, unit = _read(options)
     without_display()
     options.output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
-    for name, content in drawings(effects, response, unit, wanted).items():
+    for name, content in drawings(effects, response, unit, names).items():
         path = options.output / f"{name}.{options.kind}"
         written += map(str, export("", content, Look(), path, kind=options.kind, data=options.data))
     return {"files": written}, [f"{len(written)} files are in {options.output}"]

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_run, adder, check_budget, run_asked, settle
+from desktop.commands.run_options import add_run, adder, check_budget, open_run, settle
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
 from desktop.core.plain import JSON
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    add_run(parser, "also of each phase (with budget: parameters)", curve=True, own=True)
+    add_run(parser, "also of each phase (with budget: parameters)", curve=True, also=True)
     more = "also of each range: the mean of a metric, and of a counter what was counted (repeat it; all: ALL)"
     adder(parser)("--metric NAME", more, action="append", default=[])
 
@@ -39,14 +39,14 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     by_phase = options.project or options.n is not None
     check_budget(options.phases.model, options.phases.n if by_phase else None)
-    with run_asked(options, other=True) as run:
+    with open_run(options, any_curve=True) as run:
         store, use, curve = run.store, run.use, run.curve
         names, ranges = ["run" if run.limit is None else "window"], [run.span]
-        levels, breaks = [curve.mean], [*run.span]
+        levels, breakpoints = [curve.mean], [*run.span]
         if by_phase:
             model = run.fit()
-            breaks = model.breaks.tolist()
-            ranges += itertools.pairwise(breaks)
+            breakpoints = model.breaks.tolist()
+            ranges += itertools.pairwise(breakpoints)
             names += [f"phase {i}" for i in range(1, model.n + 1)]
             levels += model.coefficients[:, 0].tolist()
         statistics = Statistics(store)
@@ -54,8 +54,8 @@ def main(options: argparse.Namespace) -> int:
             stats_of_ranges = statistics.ranges(ranges, use, progress, replay=True)
             metrics = metrics_in(store, use, options.metric, ranges, progress)
         if options.json:
-            whole, before = stats_of_ranges[0], [None, None, *stats_of_ranges[1:-1]]
-            each = zip(names, levels, stats_of_ranges, before, metrics, strict=False)
+            whole, previous = stats_of_ranges[0], [None, None, *stats_of_ranges[1:-1]]
+            each = zip(names, levels, stats_of_ranges, previous, metrics, strict=False)
             plain_ranges = [
                 {"name": name, "level": level, **explained(store, statistics, use, whole, stats, former)}
                 | ({"metrics": of} if of else {})
@@ -63,7 +63,7 @@ def main(options: argparse.Namespace) -> int:
             ]
             print_json({
                 "source": store.source.name, "model": options.phases.model if by_phase else None,
-                "n": len(stats_of_ranges) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store),
+                "n": len(stats_of_ranges) - 1, "breaks_s": breakpoints, "in_doubt_s": in_doubt(store),
                 "ranges": plain_ranges, "curve": options.curve, "unit": curve.quantity.unit,
             })  # fmt: skip
         elif options.csv:
@@ -115,8 +115,8 @@ def _print_stats(
             ]
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
         rows = statistics.flat(stats, use)[:5]
-        own, whole = column([row.exclusive_s for row in rows]), column([row.inclusive_s for row in rows])
-        for row, exclusive, inclusive in zip(rows, own, whole, strict=True):
+        times = column([row.exclusive_s for row in rows]), column([row.inclusive_s for row in rows])
+        for row, exclusive, inclusive in zip(rows, *times, strict=True):
             name = printable(row.name, 32)
             print(
                 f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>11}s exclusive"

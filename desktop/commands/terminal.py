@@ -1,4 +1,4 @@
-"""What all commands print and how: progress, JSON, CSV, what was lost."""
+"""Output common to all commands: progress, JSON, CSV, what was lost, exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
 
 
 def without_display() -> None:
-    """What is drawn needs fonts, and so a QGuiApplication, but no display."""
+    """Prepare drawing without a display: fonts need a QGuiApplication."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from desktop.ui.app import application
 
@@ -48,9 +48,9 @@ def terminal_progress() -> Iterator[TerminalProgress]:
 
 def written() -> str:
     """What this command has written before it was stopped, in words; "" if nothing."""
-    there = [str(path) for path in stopping.complete if path.exists()]
-    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
-    return f"complete {'is' if len(there) == 1 else 'are'} {', '.join(there[:5])}{more}" if there else ""
+    files = [str(path) for path in stopping.complete if path.exists()]
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return f"complete {'is' if len(files) == 1 else 'are'} {', '.join(files[:5])}{more}" if files else ""
 
 
 def error_words(error: BaseException) -> str:
@@ -66,13 +66,13 @@ def outcome(store: TraceStore) -> int:
     """0 or 3, saying on standard error what was lost."""
     for one in store.report:
         if one.severity in ("loss", "error"):
-            where = f" ({one.where})" if one.where else ""
-            print(f"phasewright: {store.source.name}: {one.count} x {one.text}{where}", file=sys.stderr)
+            place = f" ({one.where})" if one.where else ""
+            print(f"phasewright: {store.source.name}: {one.count} x {one.text}{place}", file=sys.stderr)
     return LOSSY if store.report.lossy else DONE
 
 
 def print_doubt(store: TraceStore) -> None:
-    """Say at the numbers of a curve how much of them may be wrong."""
+    """Print how much of a curve may be wrong because of lost records, if any."""
     from desktop.data.consistency import doubt
 
     lacking = doubt(store)
@@ -91,7 +91,7 @@ def show(
     rows: Callable[[], Sequence[Mapping[str, object]]],
     lines: Callable[[], Iterable[str]],
 ) -> None:
-    """Print the result in the form that was asked for: as it is, as rows with the same keys, or as lines."""
+    """Print the result as JSON, as CSV with the same keys (`rows`), or as `lines`, as the options say."""
     if options.json:
         print_json(result)
     elif getattr(options, "csv", False):
@@ -118,7 +118,7 @@ def row_lines(rows: Sequence[Mapping[str, object]], *columns: Column) -> list[st
 
 
 def picked(one: object, names: str) -> JSON:
-    """Attributes by their names with blanks between; ``key=attribute`` where it is called something else."""
+    """Attributes of an object as JSON: `names` with blanks between, ``key=attribute`` where they differ."""
     pairs = (name.partition("=") for name in names.split())
     return {key: getattr(one, attribute or key) for key, _, attribute in pairs}
 
@@ -134,6 +134,6 @@ def print_csv(header: tuple[str, ...], rows: Iterable[Iterable[object]]) -> None
 
 
 def column(values: Sequence[float]) -> list[str]:
-    """As `si`, with one prefix for all: that of the largest."""
+    """Values as `si` writes them, all with the prefix of the largest."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     return [si(value, largest=most) for value in values]

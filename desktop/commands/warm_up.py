@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, progress: Progress) -> list[str]:
 
 
 def _end_with_input() -> None:
-    """Whoever has started this process is gone, however it ended."""
+    """End this process with its standard input, which closes when the process that started it ends."""
     import _thread
     import time
 
@@ -55,32 +55,32 @@ def _end_with_input() -> None:
 
 
 def _compile(progress: Progress, tell: bool) -> int:
-    """Do with each small trace what the window does with one; how many kernels were compiled."""
+    """Open and draw each small trace as the window does; the number of kernels compiled."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from desktop.core.compiler import watch
     from desktop.data.atomic import scratch_folder
     from desktop.data.opening import open_trace
     from desktop.data.warming import traces
 
-    begun = [0]
+    compiled = [0]
 
     def count(number: int, more: bool) -> None:
-        begun[0] = number
+        compiled[0] = number
 
     stop = watch(count)
     try:
         with scratch_folder() as folder:
             places = traces(folder)
             for number, place in enumerate(places):
-                what = f"trace {number + 1} of {len(places)}"
+                title = f"trace {number + 1} of {len(places)}"
                 if tell:
-                    print(f"{number / len(places):.3f} {what}", flush=True)
+                    print(f"{number / len(places):.3f} {title}", flush=True)
                 share = Share(progress, number / len(places), (number + 1) / len(places))
                 with open_trace(place, share, output=folder / f"{number}.h5") as store:
                     _look_at(store, folder / "window.png")
     finally:
         stop()
-    return begun[0]
+    return compiled[0]
 
 
 def _look_at(store: TraceStore, picture: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop import stopping
-from desktop.commands.asked import adder
 from desktop.commands.record import can_show, lines, words_of
+from desktop.commands.run_options import adder
 from desktop.commands.terminal import DONE, FAILED, terminal_progress
 from desktop.printing import printable
 
@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     """Exit codes as of ``record``."""
     from desktop.data.recording import new_folder
 
-    command, folder = _asked(options)
+    command, folder = _command_or_folder(options)
     if command is not None:
         folder = options.output or new_folder(command, Path.cwd())
     assert folder is not None
@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
     return run_window([], watch=(folder, command))
 
 
-def _asked(options: argparse.Namespace) -> tuple[list[str] | None, Path | None]:
+def _command_or_folder(options: argparse.Namespace) -> tuple[list[str] | None, Path | None]:
     if options.program[:1] == ["--"] or len(options.program) != 1:
         return words_of(options.program, "watch"), None
     if not Path(options.program[0]).is_dir():
@@ -77,7 +77,7 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
     from desktop.data.recording import Recorded, record
     from desktop.progress import Cancelled, Progress
 
-    follower, shown = Follower(folder), Followed()
+    follower, followed = Follower(folder), Followed()
     ended: list[Recorded | BaseException] = []
     progress = Progress()
 
@@ -85,10 +85,10 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
         assert command is not None
         try:
             ended.append(record(command, folder, progress, output))
-        except BaseException as error:  # told by the thread that waits for it
+        except BaseException as error:  # raised by the thread that waits for it
             ended.append(error)
 
-    # A picture that is drawn over itself leaves no room for what the program says.
+    # The picture is redrawn in place, so the output of the program goes to a file.
     output = folder.with_name(f"{folder.name}.out") if sys.stdout.isatty() and command is not None else None
     thread = threading.Thread(target=program)
     if command is not None:
@@ -100,10 +100,10 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
         while True:
             over = command is not None and not thread.is_alive()
             look = follower.look() if folder.is_dir() else None
-            shown = look or shown
-            whole = 0 < shown.expected <= shown.processes == shown.ended
+            followed = look or followed
+            whole = 0 < followed.expected <= followed.processes == followed.ended
             if look is not None:
-                drawn = _draw(shown, drawn)
+                drawn = _draw(followed, drawn)
             if over or (command is None and whole):
                 break
             stopping.check()
@@ -114,51 +114,51 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
             thread.join()
     if ended and isinstance(ended[0], BaseException):
         raise Cancelled if isinstance(ended[0], Cancelled) else ended[0]
-    done = ended[0] if ended and isinstance(ended[0], Recorded) else Recorded(folder, 0)
+    recorded = ended[0] if ended and isinstance(ended[0], Recorded) else Recorded(folder, 0)
     with terminal_progress() as importing, open_trace(folder, importing) as store:
         facts = info(store)
-    for line in lines([done], facts):
+    for line in lines([recorded], facts):
         print(line)
     if output is not None:
         print(f"what the program printed is in {output}")
-    if done.code:
-        print(f"phasewright: the program ended with exit code {done.code}", file=sys.stderr)
+    if recorded.code:
+        print(f"phasewright: the program ended with exit code {recorded.code}", file=sys.stderr)
         return FAILED
     return DONE
 
 
-def _draw(shown: Followed, above: int) -> int:
+def _draw(followed: Followed, above: int) -> int:
     """Draw over the last picture on a terminal; one line elsewhere. How many lines there are now."""
     size = shutil.get_terminal_size() if sys.stdout.isatty() else None
-    text = picture(shown, size.columns, size.lines) if size else [summary(shown)]
+    text = picture(followed, size.columns, size.lines) if size else [summary(followed)]
     if above and size:
         print(f"\x1b[{above}F\x1b[J", end="")
     print("\n".join(text), flush=True)
     return len(text)
 
 
-def summary(shown: Followed) -> str:
+def summary(followed: Followed) -> str:
     """The run so far in one line."""
-    curve = shown.curve
+    curve = followed.curve
     computing = "" if curve is None else f", {curve.mean:.3g} of {curve.capacity:g} processors computing"
-    calls = ", ".join(f"{name} {spent:.3g} proc·s" for name, _, spent in shown.calls[:3])
+    calls = ", ".join(f"{name} {spent:.3g} proc·s" for name, _, spent in followed.calls[:3])
     return printable(
-        f"{shown.latest_s:.1f} s: {shown.processes} of {shown.expected} processes, {shown.records} records"
-        f"{computing}{'; ' + calls if calls else ''}"
+        f"{followed.latest_s:.1f} s: {followed.processes} of {followed.expected} processes, "
+        f"{followed.records} records{computing}{'; ' + calls if calls else ''}"
     )
 
 
-def picture(shown: Followed, wide: int, high: int) -> list[str]:
+def picture(followed: Followed, wide: int, high: int) -> list[str]:
     """The curve as lines of characters, with the phases below it, within so many columns and rows.
 
     Each character shows the mean of its part of the run.
     """
     from desktop.workbench.watching import phases_so_far
 
-    curve = shown.curve
+    curve = followed.curve
     wide, high = max(20, min(wide, 160)), max(3, min(high - 5, 12))
     if curve is None:
-        return [summary(shown)[:wide]]
+        return [summary(followed)[:wide]]
     mean = curve.means(wide - 6)
     top = curve.capacity or 1.0
     eighths = [round(8 * high * min(v / top, 1.0)) for v in mean.tolist()]
@@ -169,7 +169,7 @@ def picture(shown: Followed, wide: int, high: int) -> list[str]:
     fit = phases_so_far(curve, "constant", None)
     rows.append(" " * 6 + _below(fit, wide - 6))
     rows.append(f"      phases: {', '.join(f'{v:.3g}' for v in fit.coefficients[:, 0])}"[:wide])
-    return [*rows, summary(shown)[:wide]]
+    return [*rows, summary(followed)[:wide]]
 
 
 def _below(fit: PhaseFit, wide: int) -> str:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import add_run, adder, check_budget, pairs, run_asked, settle
+from desktop.commands.run_options import add_run, adder, check_budget, open_run, pairs, settle
 from desktop.commands.terminal import column, outcome, print_doubt, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.core.units import percent, quantity, signed
@@ -57,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     check_budget(options.phases.model, options.n)
     changes = _changes(options)
-    with run_asked(options) as run:
+    with open_run(options) as run:
         store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
             program = rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
             )
             ranked = would_help_most(program, names, largest, progress)
         rows = _phases(fit, prediction, program.start_s)
-        known_network = program.estimate
+        network = program.estimate
         result = {
             "source": store.source.name,
             "changes": changes.sentence,
@@ -79,7 +79,7 @@ def main(options: argparse.Namespace) -> int:
             "predicted_s": prediction.duration_s,
             "ideal_s": ideal.duration_s,
             "note": prediction.note,
-            "estimated": None if known_network is None else known_network._asdict(),
+            "estimated": None if network is None else network._asdict(),
             "phases": rows,
             "would_help": [one.plain() for one in ranked],
         }
@@ -94,9 +94,9 @@ def _changes(options: argparse.Namespace) -> Changes:
     from desktop.core.machine import Machine
 
     network, unlimited = None, math.inf
-    said = options.latency, options.bandwidth, options.eager, options.buses
-    if options.ideal or said != (None, None, None, None):
-        bandwidth, eager = (unlimited if value is None else value for value in said[1:3])
+    values = options.latency, options.bandwidth, options.eager, options.buses
+    if options.ideal or values != (None, None, None, None):
+        bandwidth, eager = (unlimited if value is None else value for value in values[1:3])
         network = Machine(options.latency or 0.0, bandwidth, eager, options.buses or 0)
     return Changes(
         network=network,
@@ -151,13 +151,13 @@ def _phases(fit: PhaseFit, prediction: RunPrediction, start_s: float) -> list[JS
 
 
 def _lines(prediction: RunPrediction, rows: list[JSON], ranked: tuple[Help, ...]) -> Iterator[str]:
-    what = printable(prediction.changes.sentence) or "as recorded"
+    changes = printable(prediction.changes.sentence) or "as recorded"
     if prediction.note:
-        yield f"{what}: no prediction. {prediction.note}"
+        yield f"{changes}: no prediction. {prediction.note}"
         return
     saved = f"{signed(100 * -prediction.saved_s / prediction.recorded_s, 3)} %"
     lasts, lasted = quantity(prediction.duration_s, "s"), quantity(prediction.recorded_s, "s")
-    yield f"{what}: {lasts}" + (f" instead of {lasted} ({saved})" if prediction.changes.sentence else "")
+    yield f"{changes}: {lasts}" + (f" instead of {lasted} ({saved})" if prediction.changes.sentence else "")
     yield ""
     yield f"{'phase':<8}{'start':>12}{'length':>12}{'predicted':>12}"
     columns = [

@@ -339,7 +339,7 @@ def _run(command: list[str], environment: dict[str, str], progress: Progress, ou
         if child.poll() is None:
             # Flux takes one Ctrl-C for a question, and if it is killed the program goes on.
             asking = "flux" in (_name(command[start]) for start, _ in _launchers(command))
-            child.send_signal((not asking and stopping.asked()) or signal.SIGTERM)
+            child.send_signal((not asking and stopping.request()) or signal.SIGTERM)
             try:
                 child.wait(2)
             except subprocess.TimeoutExpired:

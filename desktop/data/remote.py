@@ -455,7 +455,7 @@ class _There:
                 raise StoreError("the other side answers with no store", file=self.path)
             places.append(np.frombuffer(body[: len(body) // 16 * 16], "<i8").reshape(-1, 2))
 
-        request = {"open": self.path.there, "options": self._options}
+        request = {"open": self.path.remote_path, "options": self._options}
         with self._line.lasting(progress) as again:
             while True:
                 places.clear()

@@ -34,7 +34,7 @@ from desktop import stopping
 from desktop.core.power import replicates_for
 from desktop.data.experiment import ATTEMPTS, BUILDS, Experiment, Journal, Response, State, Trial, state_of
 from desktop.data.guard import guard
-from desktop.environment import as_given
+from desktop.environment import user_environment
 from desktop.errors import RunError, reason
 from desktop.progress import Cancelled, Progress
 
@@ -521,7 +521,7 @@ class Runner:
                         words[0] if self.experiment.program.shell else list(words),
                         shell=self.experiment.program.shell,
                         cwd=self.experiment.folder,
-                        env={**as_given(), **environment},
+                        env={**user_environment(), **environment},
                         stdin=subprocess.DEVNULL,
                         stdout=output,
                         stderr=subprocess.STDOUT,

@@ -111,13 +111,13 @@ class RemoteDialog(Dialog):
         super().__init__(parent, "open_remote", "Open remote")
         self._open_trace, self._settings = open_it, settings
         recent = [path for path in settings.recent if isinstance(path, RemotePath)]
-        host, recent_path = (recent[0].destination, recent[0].there) if recent else ("", "")
+        host, path = (recent[0].destination, recent[0].remote_path) if recent else ("", "")
         self.host = choices(
             same(hosts()), objectName="host", editable=True, currentText=host,
             toolTip="As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]",
         )  # fmt: skip
         self.path = choices(
-            same(path.there for path in recent), objectName="path", editable=True, currentText=recent_path,
+            same(one.remote_path for one in recent), objectName="path", editable=True, currentText=path,
             toolTip="Of the trace there; what begins with ~/ is in your home there",
         )  # fmt: skip
         self.scheduler = set_up(

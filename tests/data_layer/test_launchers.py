@@ -187,7 +187,7 @@ def test_a_program_that_flux_runs_ends_when_it_is_stopped(
     launcher.write_text(f"#!/bin/sh\n{answers}while :; do sleep 0.01; done\n")
     launcher.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(recording.stopping, "asked", lambda: signal.SIGINT)
+    monkeypatch.setattr(recording.stopping, "request", lambda: signal.SIGINT)
 
     class Asked(Progress):
         def step(self, done: int, total: int, what: str) -> None:

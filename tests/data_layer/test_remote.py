@@ -88,7 +88,7 @@ def ended(condition) -> bool:
 def test_a_place_is_a_path_that_stays_as_it_is():
     path = place("ssh://me@host:22/scratch/run/traces.otf2")
     assert isinstance(path, RemotePath)
-    assert (path.destination, path.there) == ("me@host:22", "/scratch/run/traces.otf2")
+    assert (path.destination, path.remote_path) == ("me@host:22", "/scratch/run/traces.otf2")
     assert str(path) == path.as_posix() == os.fspath(path) == "ssh://me@host:22/scratch/run/traces.otf2"
     assert path.absolute() is path.resolve() is path.expanduser() is path
     assert (path.name, path.stem, str(path.parent)) == (
@@ -97,7 +97,7 @@ def test_a_place_is_a_path_that_stays_as_it_is():
         "ssh://me@host:22/scratch/run",
     )
     assert place(str(path)) == path == place("ssh:/me@host:22/scratch/run/traces.otf2")
-    assert place("ssh://host/~/a.h5").there == "~/a.h5"
+    assert place("ssh://host/~/a.h5").remote_path == "~/a.h5"
     assert place("ssh://[::1]:22/a").destination == "[::1]:22"
     assert type(place("runs/ssh.otf2")) is type(Path())
 

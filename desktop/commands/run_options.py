@@ -1,4 +1,4 @@
-"""What the commands on one run have in common: their arguments, and the run, curve and phases asked for."""
+"""Common to commands on one run: their arguments, and the run, curve and phases that these name."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def adder(parser: argparse._ActionsContainer) -> Callable[..., None]:
     return add
 
 
-def add_own(add: Callable[..., None]) -> None:
-    """What users may bring for a report; `add` of `adder`."""
+def add_templates(add: Callable[..., None]) -> None:
+    """Arguments for the user's own template and style sheet of reports; `add`: from `adder`."""
     add("--template FILE", "of your own for slides: .potx or .pptx", type=Path)
     add("--css FILE", "style sheet of your own for HTML", type=Path)
 
 
-def own_file(options: argparse.Namespace, kind: str) -> Path | None:
+def template_of(options: argparse.Namespace, kind: str) -> Path | None:
     """The user's template or style sheet for a report of this `kind`.
 
     Raises
@@ -60,18 +60,19 @@ def own_file(options: argparse.Namespace, kind: str) -> Path | None:
     for of, (word, _) in OWN.items():
         if getattr(options, word) is not None and of != kind:
             raise ValueError(f"--{word} is for .{of}, not for .{kind}")
-    own: Path | None = options.template or options.css
-    return own
+    file: Path | None = options.template or options.css
+    return file
 
 
 def add_run(
-    parser: argparse.ArgumentParser, n: str = "", *, curve: bool = False, csv: bool = True, own: bool = False
+    parser: argparse.ArgumentParser, n: str = "", *, curve: bool = False, csv: bool = True, also: bool = False
 ) -> None:
-    """What the commands on one run and its phases take: the file, the model (-n, if it is said what it is;
-    with `own` also what periodic phases need), the curve, the span, whether clocks are repaired, the form."""
+    """Arguments of commands on one run and its phases: the file, the model (-n, if `n` says what it is;
+    `also`: with --seconds and --also, of periodic phases), the curve, the span, whether clocks are repaired,
+    the form."""
     add = adder(parser)
     add("file FILE", type=named)
-    add_model(parser, n, seconds=own)
+    add_model(parser, n, seconds=also)
     if curve:
         add_curve(parser)
     add_span(parser)
@@ -87,7 +88,7 @@ def add_formats(parser: argparse.ArgumentParser, *, csv: bool) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "", *, seconds: bool = False) -> None:
-    """-n, if it is said what it is, --model, and if asked for --seconds and --also."""
+    """-n, if `n` says what it is, --model, and with `seconds` --seconds and --also."""
     if n:
         adder(parser)("-n N", n, type=positive)
     adder(parser)("--model", f"default {DEFAULT_MODEL}{more}", choices=MODELS)
@@ -126,7 +127,7 @@ def positive(text: str) -> int:
     return value
 
 
-def open_as_asked(path: Path, **options: Any) -> TraceStore:
+def open_file(path: Path, **options: Any) -> TraceStore:
     from desktop.data.opening import open_trace
 
     with terminal_progress() as progress:
@@ -134,18 +135,18 @@ def open_as_asked(path: Path, **options: Any) -> TraceStore:
 
 
 def settle(options: argparse.Namespace) -> None:
-    """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
+    """Where FILE is a project, take the run in it that was shown, and what the options leave open from there.
 
     `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
-    `options.kept` what the project says of the run.
+    `options.settings` what the project says of the run.
     """
     from desktop.data.project_file import is_project
     from desktop.workbench.model import PhaseSettings, Project
 
     options.trace, options.rules, options.project = options.file, None, False
-    options.kept = Project()
+    options.settings = Project()
     if not is_project(options.file):
-        options.phases = phases_asked(options, PhaseSettings())
+        options.phases = phase_settings(options, PhaseSettings())
         return
     from desktop.errors import ProjectError
     from desktop.workbench.keeping import find_trace, read_workspace
@@ -162,13 +163,12 @@ def settle(options: argparse.Namespace) -> None:
             hint="open the project in the window, say where the trace is, and save",
         )
     options.trace, options.rules, options.project = trace, run.project.rules, True
-    options.kept = run.project
-    options.phases = phases_asked(options, run.project.phases)
+    options.settings = run.project
+    options.phases = phase_settings(options, run.project.phases)
 
 
-def phases_asked(options: argparse.Namespace, project_phases: PhaseSettings) -> PhaseSettings:
-    """What -n, --model, --seconds and --also say; what they leave open is as `project_phases`, which is taken
-    as it is where they say nothing.
+def phase_settings(options: argparse.Namespace, project_phases: PhaseSettings) -> PhaseSettings:
+    """Settings of -n, --model, --seconds and --also; where these are not given, those of `project_phases`.
 
     Raises
     ------
@@ -176,8 +176,8 @@ def phases_asked(options: argparse.Namespace, project_phases: PhaseSettings) -> 
     """
     from desktop.workbench.model import PhaseSettings
 
-    asked = {name: getattr(options, name, None) for name in ("n", "model", "seconds", "also")}
-    given = {name: value for name, value in asked.items() if value is not None}
+    values = {name: getattr(options, name, None) for name in ("n", "model", "seconds", "also")}
+    given = {name: value for name, value in values.items() if value is not None}
     if not given:
         return project_phases
     left = {name: getattr(project_phases, name) for name in ("n", "model")}
@@ -200,9 +200,9 @@ def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:
 
 
 @dataclass
-class AskedRun:
-    """A run that is open, its utilization, and the part of the curve that was asked for; `limit`: its ends,
-    None for the whole."""
+class CommandRun:
+    """A run that is open, its utilization, and the part of the curve that the options name; `limit`: its
+    ends, None for the whole."""
 
     options: argparse.Namespace
     store: TraceStore
@@ -218,8 +218,8 @@ class AskedRun:
         return None if self.curve.duration == self.use.curve().duration else self.span
 
     @cached_property
-    def known(self) -> Landmarks | None:
-        """The structure events in it; None where the curve alone is asked for."""
+    def landmarks(self) -> Landmarks | None:
+        """The structure events in it; None with --curve-only or such settings."""
         from desktop.data.presence import structure
         from desktop.workbench.model import marks_of
 
@@ -227,45 +227,45 @@ class AskedRun:
             return None
         with terminal_progress() as progress:
             events = structure(self.store, self.use, progress)
-        return events.known(self.curve, marks_of(self.options.kept.annotations))
+        return events.known(self.curve, marks_of(self.options.settings.annotations))
 
     def fit(self, *, suggested: bool = False) -> PhaseFit:
-        """The phases asked for, or those of the project; of equally good breakpoints those at events that are
-        known, as in the window. Where nobody says how many, as `suggested`."""
+        """The phases of the options or the project; of equally good breakpoints those at structure events, as
+        in the window. `suggested`: the suggested number where neither says one."""
         phases: PhaseSettings = self.options.phases
         if suggested and not self.options.project and self.options.n is None:
             return self.suggested()[0]
-        return phases.fit(self.curve, self.known if phases.breaks is None else None)
+        return phases.fit(self.curve, self.landmarks if phases.breaks is None else None)
 
     def suggested(self) -> tuple[PhaseFit, str]:
         """The suggested phases, and why so many."""
         from desktop.core.selection import search
 
         phases = self.options.phases
-        swept, suggestion = search(self.curve, phases.model, known=self.known, basis=phases.basis)
-        return suggestion.fit(self.curve, swept), suggestion.reason
+        sweep, suggestion = search(self.curve, phases.model, known=self.landmarks, basis=phases.basis)
+        return suggestion.fit(self.curve, sweep), suggestion.reason
 
     def names(self, model: PhaseFit) -> tuple[str, ...]:
         """What the phases are called: by the user, or after what happens in them."""
         from desktop.core.phase_names import phase_names
         from desktop.data.presence import structure
 
-        settings = self.options.kept
+        settings = self.options.settings
         doings = structure(self.store, self.use).doings(self.use.curve().window(*self.span))
         return phase_names(doings, model.breaks, settings.given_names, settings.names)
 
 
 @contextmanager
-def run_asked(options: argparse.Namespace, *, other: bool = False) -> Iterator[AskedRun]:
-    """The run of a command of which `settle` was asked, open; `other`: --curve may say another curve."""
-    with open_as_asked(options.trace) as store:
+def open_run(options: argparse.Namespace, *, any_curve: bool = False) -> Iterator[CommandRun]:
+    """The run of a command whose options `settle` has completed; `any_curve`: of the curve of --curve."""
+    with open_file(options.trace) as store:
         use = utilization(store, options)
-        curve = curve_asked(store, use, options) if other else window_of(use.curve(), options)
-        yield AskedRun(options, store, use, curve)
+        curve = curve_of(store, use, options) if any_curve else window_of(use.curve(), options)
+        yield CommandRun(options, store, use, curve)
 
 
-def curve_asked(store: TraceStore, use: Utilization, options: argparse.Namespace) -> StepCurve:
-    """The curve asked for, or else that of a project, within the part that was asked for.
+def curve_of(store: TraceStore, use: Utilization, options: argparse.Namespace) -> StepCurve:
+    """The curve of --curve, else of the project, within the part of --start and --end, else of its limit.
 
     Raises
     ------
@@ -273,17 +273,17 @@ def curve_asked(store: TraceStore, use: Utilization, options: argparse.Namespace
     """
     from desktop.data.curves import build_curve
 
-    options.curve = options.curve or options.kept.curve
+    options.curve = options.curve or options.settings.curve
     with terminal_progress() as progress:
         return window_of(build_curve(store, use, options.curve, progress), options)
 
 
 def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
-    """The part that was asked for, or else that a project limits the analysis to. Of breaks that the project
-    has by hand or locked, those inside of it are left in `options.phases`."""
+    """The part of --start and --end, else that a project limits the analysis to. Of the project's breakpoints
+    by hand or locked, those inside of it are left in `options.phases`."""
     from desktop.workbench.limiting import limited
 
-    settings, ends = options.kept, (curve.start, curve.start + curve.duration)
+    settings, ends = options.settings, (curve.start, curve.start + curve.duration)
     limit = span_of(options, ends) or settings.limit
     if limit is None:
         return curve
@@ -309,7 +309,7 @@ def check_budget(model: str, n: int | None) -> None:
 
 
 def agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
-    """Nothing is run before its commands were shown and agreed to."""
+    """Show the commands and ask whether to run them, unless --yes. ValueError: not agreed to."""
     if options.yes:
         return
     print(f"This experiment runs, in {folder}:", file=sys.stderr)
