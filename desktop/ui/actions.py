@@ -1,4 +1,4 @@
-"""Everything the window can be told to do, once: menus, toolbar, keys and the key list follow from it."""
+"""The commands of the page of traces; menus, toolbar, keys and the key list follow from them."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def _range_selected(snapshot: Snapshot) -> bool:
     return snapshot.run is not None and (view.selection is not None or view.phase is not None)
 
 
-_document = When[Snapshot](lambda shown: shown.run is not None, "an open trace")
-_fitted = When[Snapshot](lambda shown: shown.fit is not None, "an open trace with phases")
-#: Until the curve has come from another machine, a coarse one is shown, of which nothing is kept.
+_document = When[Snapshot](lambda s: s.run is not None, "an open trace")
+_fitted = When[Snapshot](lambda s: s.fit is not None, "an open trace with phases")
+#: While the curve comes from another machine, a coarse one is shown, of which nothing is saved.
 _exact = When[Snapshot](
-    lambda shown: shown.fit is not None and shown.run is not None and not shown.run.coarse,
+    lambda s: s.fit is not None and s.run is not None and not s.run.coarse,
     "the exact curve of an open trace, with phases",
 )
 _coarse = When[Snapshot](lambda s: s.run is not None and s.run.coarse, "a coarse curve from another machine")
 _selected = When(_range_selected, "a selected range or phase")
-#: The selected phase ends at an interior break.
+#: The selected phase ends at an inner breakpoint.
 _on_breakpoint = When(_breakpoint_selected, "a selected phase that is not the last one")
-_by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breakpoints set by hand")
-_limited = When[Snapshot](lambda shown: shown.project.limit is not None, "an analysis that is limited")
-_suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
+_by_hand = When[Snapshot](lambda s: s.project.phases.breaks is not None, "breakpoints set by hand")
+_limited = When[Snapshot](lambda s: s.project.limit is not None, "an analysis that is limited")
+_suggested = When[Snapshot](lambda s: s.suggestion is not None, "the fits of every n to a trace")
 
 
 def _pointer(mode: str, text: str, tip: str) -> Command:
@@ -69,7 +69,7 @@ def _pointer(mode: str, text: str, tip: str) -> Command:
     )  # fmt: skip
 
 
-def _shown(name: str, title: str, key: str, rule: bool) -> Command:
+def _class_drawn(name: str, title: str, key: str, rule: bool) -> Command:
     return Command(
         f"show_{name}",
         f"{title} processors",
@@ -224,7 +224,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             mark=lambda w: w.curve_view.levels.log, rule=True),
     Command("present", "Presentation", "View", "The curve over the whole screen, for a room",
             lambda w: w.present(), ("F11",), _fitted, mark=lambda w: w.presentation is not None),
-    *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(ACTIVITIES.items(), 1)),
+    *(_class_drawn(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(ACTIVITIES.items(), 1)),
     *(_view(k) for k in range(1, VIEWS + 1)),
     *(_keep(k) for k in range(1, VIEWS + 1)),
     Command("next_trace", "Next trace", "View/Pages", "The next of the project's opened traces",

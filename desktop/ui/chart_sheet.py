@@ -1,4 +1,4 @@
-"""Charts drawn on a sheet, of paper or the window's: what a `desktop.data.chart.Layout` says."""
+"""Charts, laid out by `desktop.data.chart.Layout`, drawn on a sheet of paper or the window's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FAINT = 0.27
 
 
 def lay_out(sheet: Sheet, content: Content, em: float, top: float) -> Layout:
-    """Where everything of a chart stands on a sheet, below `top` (mm), in text of `em` mm."""
+    """The layout of a chart on a sheet, below `top` (mm), in text of `em` mm."""
     return chart.lay_out(
         content, sheet.width, sheet.height, LINE * em, lambda text: text_width(text, em), start=top
     )
@@ -79,7 +79,7 @@ class Painter:
         self._legend()
 
     def paint_map(self) -> None:
-        """The map of a chart that has nothing else, over another one."""
+        """The map of a chart of nothing else, drawn over an older one."""
         layout, cells = self.layout, self.layout.content.cells
         box = layout.left, layout.top, layout.width, layout.height
         assert cells is not None
@@ -89,7 +89,7 @@ class Painter:
         self._frame(box)
 
     def paint_chosen(self) -> None:
-        """What is chosen along an axis, which may be drawn anew over all else."""
+        """What is chosen along an axis; it may be drawn again over all else."""
         chosen, layout = self.layout.content.chosen, self.layout
         if chosen is None or not layout.content.shown:
             return
@@ -100,7 +100,7 @@ class Painter:
             self._entry(layout.legend[0])
 
     def _clipped(self) -> AbstractContextManager[None]:
-        """To where marks may be: those on the edge are whole."""
+        """Clip to the area of the marks: those on its edge stay whole."""
         layout, over = self.layout, OVER * self.pixel
         return self.sheet.clipped(
             layout.left - over, layout.top - over, layout.width + 2 * over, layout.height + 2 * over
@@ -122,7 +122,7 @@ class Painter:
         return Stroke(colour, max(pixels, 0.6) * self.pixel * self.lines, (4.0, 2.0) if dashed else ())
 
     def fill(self, series: Series, number: int, opacity: float = 1.0) -> Fill:
-        """An area; told apart by a hatch as well where colours may not do."""
+        """The fill of a series; with a hatch where colours may not suffice."""
         hatch: Hatch = _HATCHES[number % len(_HATCHES)] if self.ink.dashed else ""
         return Fill(self.colour(series), opacity, hatch, self.ink.text)
 
@@ -160,15 +160,15 @@ class Painter:
         half = text_width(layout.y_title, em) / 2
         middle = min(max(layout.top + layout.height / 2, half), max(sheet.height - half, half))
         widest = max((text_width(label, em) for label in layout.y_ticks.labels), default=0.0)
-        at = layout.left - 0.5 * em - widest - 0.6 * em
-        sheet.text(at, middle, layout.y_title, em, ink.text, "middle", upright=True)
+        x_title = layout.left - 0.5 * em - widest - 0.6 * em
+        sheet.text(x_title, middle, layout.y_title, em, ink.text, "middle", upright=True)
 
     def _words(self) -> None:
         layout, ink = self.layout, self.ink
         boxed = [(s, k) for s in layout.content.series if s.kind == "boxes" for k in range(s.x.size)]
-        for at, word in enumerate(layout.names):
+        for number, word in enumerate(layout.names):
             if boxed:
-                series, k = boxed[at]
+                series, k = boxed[number]
                 part = float(series.high[k]) if series.high is not None else 0.0
                 fill = mix(self.colour(series), ink.ground, 0.15 + 0.85 * part).name()
                 w, h = word.width + 0.9 * self.em, 1.8 * self.em
@@ -329,12 +329,12 @@ class Painter:
         layout, sheet = self.layout, self.sheet
         parts = cells.parts
         rgb = chart.ramp(cells.colours, parts, self._dark)
-        shown = np.isfinite(parts)
+        filled = np.isfinite(parts)
         rows, columns = parts.shape
         w, h = layout.width / columns, layout.height / rows
-        sheet.cells(rgb, shown, (layout.left, layout.top, layout.width, layout.height))
+        sheet.cells(rgb, filled, (layout.left, layout.top, layout.width, layout.height))
         if cells.numbers:
-            missing = [layout.cell(i, j) for i, j in np.argwhere(~shown).tolist()]
+            missing = [layout.cell(i, j) for i, j in np.argwhere(~filled).tolist()]
             if missing:
                 sheet.rects(missing, Fill(self.ink.ground, 1.0, "\\", self.ink.muted))
             ground = Stroke(self.ink.ground, 2 * self.pixel)
@@ -355,12 +355,12 @@ class Painter:
     def _dark(self) -> bool:
         return sum(int(self.ink.ground[k : k + 2], 16) for k in (1, 3, 5)) < 384
 
-    def _scale(self, cells: chart.Cells, at: tuple[float, float, float, float]) -> None:
-        x, y, w, h = at
+    def _scale(self, cells: chart.Cells, box: tuple[float, float, float, float]) -> None:
+        x, y, w, h = box
         low, high = cells.ends
         steps = 64 if high > low else 1
         colours = chart.ramp(cells.colours, np.linspace(1, 0, steps) if steps > 1 else np.ones(1), self._dark)
         for k, colour in enumerate(colours.tolist()):
             top, bottom = y + h * k / steps, y + h * (k + 1) / steps
             self.sheet.rects([[x, top, w, bottom - top]], Fill("#{:02x}{:02x}{:02x}".format(*colour)))
-        self._frame(at)
+        self._frame(box)

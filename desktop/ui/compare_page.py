@@ -85,7 +85,7 @@ class ComparePage(Page):
         self._needs = quiet(objectName="needs")
         self.open = button("Add a trace to the project…", self.add_run, name="open")
         self._pages = QStackedWidget()
-        for page in (first_page("Compare runs", self._needs, way=self.open), self.split, self.phases):
+        for page in (first_page("Compare runs", self._needs, start=self.open), self.split, self.phases):
             self._pages.addWidget(page)
         self.setCentralWidget(self._pages)
 
@@ -334,7 +334,7 @@ class ComparePage(Page):
         ).open()  # fmt: skip
 
     def export_table(self) -> None:
-        self.ask_path("Export table", self.export_to, "CSV (*.csv);;Spreadsheet (*.xlsx)", way="save")
+        self.ask_path("Export table", self.export_to, "CSV (*.csv);;Spreadsheet (*.xlsx)", mode="save")
 
     def export_to(self, path: Path) -> None:
         """Write the table with its numbers in full, as ``phasewright compare --csv`` prints it."""

@@ -160,7 +160,7 @@ class ExperimentPage(Page):
         NewExperimentDialog(self, self.bench, self.settings.folder).open()
 
     def choose_experiment(self) -> None:
-        self.ask_path("Open an experiment", self.open_path, way="folder")
+        self.ask_path("Open an experiment", self.open_path, mode="folder")
 
     def choose_runs(self) -> None:
         self.ask_path("Open a table of runs", self.open_path, "Tables (*.csv *.tsv *.txt);;All files (*)")
@@ -176,18 +176,18 @@ class ExperimentPage(Page):
             if self.bench.attempt(lambda: write_text(path, text)):
                 self.open_path(path)
 
-        self.ask_path("Keep the table as", keep, "Tables (*.csv *.tsv *.txt)", way="save")
+        self.ask_path("Keep the table as", keep, "Tables (*.csv *.tsv *.txt)", mode="save")
 
     def choose_example(self) -> None:
 
         def copy(folder: Path) -> None:
             self.bench.open_example(folder if not any(folder.iterdir()) else folder / "quicksort")
 
-        self.ask_path("Copy the example to", copy, way="folder")
+        self.ask_path("Copy the example to", copy, mode="folder")
 
     def choose_report(self) -> None:
         """Ask for a file, and write the answer, tables and charts into it."""
-        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
+        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", mode="save")
 
     def write_report(self, path: Path) -> None:
         """Write it in the background; by its suffix it is HTML, a PDF document or slides."""

@@ -149,7 +149,7 @@ class ExportDialog(Dialog):
         """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
         home = self._home
         start = str(home.with_name(f"{home.name}-{what}.{kind}"))
-        path = asked_path(self, title, start, f"{kind.upper()} (*.{kind})", way="save")
+        path = asked_path(self, title, start, f"{kind.upper()} (*.{kind})", mode="save")
         ends = path is None or path.suffix.lower() == f".{kind}"
         return path if path is None or ends else path.with_name(f"{path.name}.{kind}")
 

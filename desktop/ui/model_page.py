@@ -241,7 +241,7 @@ class ModelPage(Page):
 
     def choose_report(self) -> None:
         """Ask for a file, and write the model, its tables and charts into it."""
-        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
+        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", mode="save")
 
     def write_report(self, path: Path) -> None:
         """Write it in the background; by its suffix it is HTML, a PDF document or slides."""
@@ -254,7 +254,7 @@ class ModelPage(Page):
         )
 
     def choose_folder(self) -> None:
-        self.ask_path("Open a folder of NPB listings", self.open_path, way="folder")
+        self.ask_path("Open a folder of NPB listings", self.open_path, mode="folder")
 
     def choose_values(self, role: str) -> None:
         values = "operations of codes" if role == "work" else "peak rates of systems"
@@ -350,7 +350,7 @@ class ModelPage(Page):
         self.say("The picture is on the clipboard")
 
     def save_picture(self) -> None:
-        self.ask_path("Save picture", self._write_picture, "PNG (*.png)", way="save")
+        self.ask_path("Save picture", self._write_picture, "PNG (*.png)", mode="save")
 
     def _write_picture(self, path: Path) -> None:
         from desktop.ui.figures import png

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QLineEdit, QListWidge
 from desktop.core.units import capital
 from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import asked_path, button, choices, form, lay_out, quiet, row, same, set_up
+from desktop.ui.pages import asked_path, button, by_text, choices, form, lay_out, quiet, row, set_up
 from desktop.ui.settings import Settings
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
@@ -53,7 +53,7 @@ class OpenDialog(Dialog):
         kinds = {None: "Detect"} | {key: capital(title) for key, title in titles.items()}
         self.kind = choices(kinds, objectName="kind", currentIndexChanged=lambda _: self._refresh())
         times = "Of the times in a curve file, or in an OTF trace that does not say it"
-        self.unit = choices(same(UNITS), objectName="unit", toolTip=times)
+        self.unit = choices(by_text(UNITS), objectName="unit", toolTip=times)
         self.workers = set_up(
             QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES), specialValueText="As many as pay",
             toolTip="That read the locations of a large trace side by side, here",
@@ -67,8 +67,8 @@ class OpenDialog(Dialog):
         )  # fmt: skip
         self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
-    def _choose(self, title: str, way: str) -> None:
-        if (path := asked_path(self, title, self._folder, way=way)) is not None:
+    def _choose(self, title: str, mode: str) -> None:
+        if (path := asked_path(self, title, self._folder, mode=mode)) is not None:
             self.source.setText(str(path))
 
     def _refresh(self) -> None:
@@ -113,11 +113,11 @@ class RemoteDialog(Dialog):
         recent = [path for path in settings.recent if isinstance(path, RemotePath)]
         host, path = (recent[0].destination, recent[0].remote_path) if recent else ("", "")
         self.host = choices(
-            same(hosts()), objectName="host", editable=True, currentText=host,
+            by_text(hosts()), objectName="host", editable=True, currentText=host,
             toolTip="As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]",
         )  # fmt: skip
         self.path = choices(
-            same(one.remote_path for one in recent), objectName="path", editable=True, currentText=path,
+            by_text(p.remote_path for p in recent), objectName="path", editable=True, currentText=path,
             toolTip="Of the trace there; what begins with ~/ is in your home there",
         )  # fmt: skip
         self.scheduler = set_up(

@@ -299,10 +299,10 @@ class Page(QMainWindow):
     # ---- files
 
     def ask_path(
-        self, title: str, then: Callable[[Path], object], files: str = "", *, way: str = "open"
+        self, title: str, then: Callable[[Path], object], files: str = "", *, mode: str = "open"
     ) -> None:
         """Ask for a path as `asked_path` does, in the folder of the last file, and call `then` with it."""
-        path = asked_path(self, title, self.settings.folder, files, way=way)
+        path = asked_path(self, title, self.settings.folder, files, mode=mode)
         if path is not None:
             then(path)
 

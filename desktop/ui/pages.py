@@ -49,9 +49,9 @@ def set_up(widget: W, /, **settings: object) -> W:
     """Set properties by name and connect signals: ``set_up(QLabel(), wordWrap=True, linkActivated=go)``. A
     tuple is the arguments of a setter that takes several."""
     for name, value in settings.items():
-        known = getattr(widget, name, None)
-        if isinstance(known, SignalInstance):
-            known.connect(value)
+        member = getattr(widget, name, None)
+        if isinstance(member, SignalInstance):
+            member.connect(value)
         else:
             setter = getattr(widget, f"set{name[0].upper()}{name[1:]}")
             setter(*value) if isinstance(value, tuple) else setter(value)
@@ -65,13 +65,13 @@ def fill_layout(layout: L, *parts: Part, margins: Margins | None = None, spacing
     if spacing is not None:
         layout.setSpacing(spacing)
     for part in parts:
-        one, *more = part if isinstance(part, tuple) else (part,)
-        if one is None:
+        item, *args = part if isinstance(part, tuple) else (part,)
+        if item is None:
             layout.addStretch(1)
-        elif isinstance(one, QLayout):
-            layout.addLayout(one, *more)
+        elif isinstance(item, QLayout):
+            layout.addLayout(item, *args)
         else:
-            layout.addWidget(one, *more)
+            layout.addWidget(item, *args)
     return layout
 
 
@@ -83,7 +83,7 @@ def lay_out(
 
 
 def passing_menu(parent: QWidget) -> QMenu:
-    """A menu that goes when it is closed."""
+    """A menu that is freed when it is closed."""
     return set_up(QMenu(parent), attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
 
 
@@ -109,16 +109,16 @@ def listing(name: str, *headings: str) -> QTreeWidget:
     return rows
 
 
-def refill(box: QComboBox, entries: Mapping[K, str], chosen: K | None = None) -> None:
-    """Other entries for a combo box, by what they stand for. The current one is `chosen`, else the one that
-    was so before, else the first; nobody is told."""
-    keys, wanted = list(entries), box.currentData() if chosen is None else chosen
+def refill(box: QComboBox, entries: Mapping[K, str], current: K | None = None) -> None:
+    """Replace the entries of a combo box, texts by their data. The current one becomes `current`, else it
+    stays, else it is the first; no signal is sent."""
+    keys, data = list(entries), box.currentData() if current is None else current
     with QSignalBlocker(box):
         if [(box.itemData(k), box.itemText(k)) for k in range(box.count())] != list(entries.items()):
             box.clear()
             for key, text in entries.items():
                 box.addItem(text, key)
-        box.setCurrentIndex(keys.index(wanted) if wanted in entries else 0 if keys else -1)
+        box.setCurrentIndex(keys.index(data) if data in entries else 0 if keys else -1)
 
 
 def choices(
@@ -130,8 +130,8 @@ def choices(
     narrow: int = 0,
     **settings: object,
 ) -> QComboBox:
-    """A combo box, set up, of entries by what they stand for; `act` gets that when the user chooses.
-    `narrow`: it needs room for so many characters only, and longer entries are cut."""
+    """A combo box, set up, of texts by their data; `act` gets the data when the user chooses.
+    `narrow`: it needs room for so many characters only, and longer texts are cut."""
     box = QComboBox()
     if name:
         set_up(box, accessibleName=name, objectName=name.lower().replace(" ", "_"))
@@ -144,8 +144,8 @@ def choices(
     return set_up(box, **settings)
 
 
-def same(names: Iterable[str]) -> dict[str, str]:
-    """Entries that stand for themselves."""
+def by_text(names: Iterable[str]) -> dict[str, str]:
+    """Entries whose data are their texts."""
     return {name: name for name in names}
 
 
@@ -164,39 +164,39 @@ def button(
 
 
 def titled(text: str, field: QWidget) -> QLabel:
-    """The name of a field, by whose letter it gets the keys."""
+    """The label of a field, whose letter gives the field the focus."""
     return set_up(QLabel(text), buddy=field)
 
 
 def together(*parts: Part, margins: Margins = 0) -> QWidget:
-    """Beside each other, as one."""
+    """Parts beside each other in one widget."""
     holder = QWidget()
     fill_layout(QHBoxLayout(holder), *parts, margins=margins)
     return holder
 
 
 def labelled(text: str, field: QWidget, margins: Margins = 0) -> QWidget:
-    """A field with its name before it, as one."""
+    """A field with its label before it, as one widget."""
     return together(titled(text, field), field, margins=margins)
 
 
 def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None = None) -> QFormLayout:
-    """Fields below each other with their names before them; a widget alone takes the whole width."""
+    """Fields below each other with their labels before them; a widget alone takes the whole width."""
     layout = QFormLayout() if parent is None else QFormLayout(parent)
-    for one in rows:
-        if isinstance(one, QWidget):
-            layout.addRow(one)
+    for entry in rows:
+        if isinstance(entry, QWidget):
+            layout.addRow(entry)
             continue
-        text, field = one
+        text, field = entry
         item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
         first = field if isinstance(field, QWidget) else item and item.widget()
         layout.addRow(titled(text, first) if first else QLabel(text), field)
     return layout
 
 
-def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object) -> QSplitter:
-    """Parts with handles between them, and what each gets of more room; set up."""
-    split = set_up(QSplitter(way), childrenCollapsible=False, **settings)
+def divided(orientation: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object) -> QSplitter:
+    """A splitter, set up, of widgets and their stretch factors."""
+    split = set_up(QSplitter(orientation), childrenCollapsible=False, **settings)
     for k, (widget, share) in enumerate(parts):
         split.addWidget(widget)
         split.setStretchFactor(k, share)
@@ -204,19 +204,19 @@ def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object
 
 
 def row(*parts: Part, margins: Margins | None = None, spacing: int | None = None) -> QHBoxLayout:
-    """Beside each other, as `fill_layout` takes them."""
+    """Parts beside each other, as `fill_layout` takes them."""
     return fill_layout(QHBoxLayout(), *parts, margins=margins, spacing=spacing)
 
 
 def group(title: str, *parts: Part, spacing: int | None = None) -> QGroupBox:
-    """Above each other in a frame with a title, as `fill_layout` takes them."""
+    """Parts above each other in a frame with a title, as `fill_layout` takes them."""
     box = QGroupBox(title)
     lay_out(box, *parts, spacing=spacing)
     return box
 
 
 def stacked(*parts: Part, margins: Margins = 0, spacing: int | None = None) -> QWidget:
-    """Above each other, as `fill_layout` takes them."""
+    """Parts above each other, as `fill_layout` takes them."""
     holder = QWidget()
     lay_out(holder, *parts, margins=margins, spacing=spacing)
     return holder
@@ -229,10 +229,10 @@ def beside(first: QWidget, second: QWidget, share: int = 50) -> QSplitter:
     return split
 
 
-def search_field(what: str, changed: Callable[[str], object]) -> QLineEdit:
-    """A line for words that are looked for, which can be cleared."""
+def search_field(hint: str, changed: Callable[[str], object]) -> QLineEdit:
+    """A line for words to search for, with a button that clears it."""
     return set_up(
-        QLineEdit(), placeholderText=what, accessibleName=what, clearButtonEnabled=True, textChanged=changed
+        QLineEdit(), placeholderText=hint, accessibleName=hint, clearButtonEnabled=True, textChanged=changed
     )
 
 
@@ -250,7 +250,7 @@ def turn_to(tabs: QTabWidget, title: str) -> None:
 
 
 def heading(text: str, factor: float) -> QLabel:
-    """Bold, and so many times as large as other text."""
+    """A bold label, `factor` times as large as other text."""
     label = QLabel(text)
     font = label.font()
     font.setPointSizeF(factor * font.pointSizeF())
@@ -260,13 +260,13 @@ def heading(text: str, factor: float) -> QLabel:
 
 
 def first_page(
-    title: str, text: QLabel, *links: tuple[str, str, Callable[[], object]], way: QPushButton | None = None
+    title: str, text: QLabel, *links: tuple[str, str, Callable[[], object]], start: QPushButton | None = None
 ) -> QWidget:
-    """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
-    text, act) or by the one `way` there is."""
+    """What a page shows while nothing is open: what it is for, and what can be done, by `links` (title,
+    text, act) or by the one button `start`."""
     parts: list[Part] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
-    if way is not None:
-        parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
+    if start is not None:
+        parts.append((start, 0, Qt.AlignmentFlag.AlignLeft))
     return stacked(*parts, None, margins=(48, 36, 48, 24), spacing=12)
 
 
@@ -289,14 +289,14 @@ def column(*widgets: QWidget) -> QWidget:
 
 
 def asked_path(
-    parent: QWidget, title: str, start: str | Path = "", files: str = "", *, way: str = "open"
+    parent: QWidget, title: str, start: str | Path = "", files: str = "", *, mode: str = "open"
 ) -> Path | None:
     """Ask for a file (of the kinds `files`) to "open" or "save", or for a "folder", beginning at `start`;
     None where the user changes their mind."""
-    if way == "folder":
+    if mode == "folder":
         name = QFileDialog.getExistingDirectory(parent, title, str(start))
     else:
-        ask = QFileDialog.getOpenFileName if way == "open" else QFileDialog.getSaveFileName
+        ask = QFileDialog.getOpenFileName if mode == "open" else QFileDialog.getSaveFileName
         name, _ = ask(parent, title, str(start), files)
     return Path(name) if name else None
 
@@ -318,13 +318,13 @@ def ask_text(
 
 
 def warn(parent: QWidget, text: str) -> None:
-    """Say what went wrong, in a box of its own."""
+    """Show a warning in a message box."""
     box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=parent)
     set_up(box, attribute=Qt.WidgetAttribute.WA_DeleteOnClose).open()
 
 
 class PathField(QWidget):
-    """The place of a file, to be written or chosen; `changed` is emitted with it when it is another."""
+    """A field for the path of a file, with a button to choose one; `changed` emits its text."""
 
     changed = Signal(str)
 
@@ -375,7 +375,7 @@ class LinkButton(QCommandLinkButton):
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
-        """As high as its text at the width that it has."""
+        """As high as its text at its present width."""
         metrics = self.fontMetrics()
         room = QRect(0, 0, max(self.width() - 2 * metrics.height(), 1), 100 * metrics.height())
         text = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self.description())
@@ -390,10 +390,8 @@ class LinkButton(QCommandLinkButton):
 
 
 class Floating(QWidget):
-    """A page, and above its upper edge bars that come and go: the page stays where it is below them.
-
-    What is under the pointer would otherwise be somewhere else when the user clicks. Only the first bars get
-    room of their own where that is asked for (`make_room`).
+    """A page, and bars that come and go over its upper edge without moving it, so that the user does not
+    click on something else. Only the first bars get room of their own if that is asked for (`make_room`).
     """
 
     def __init__(self, page: QWidget, *bars: QWidget, area: Callable[[], QRect] | None = None) -> None:
@@ -419,10 +417,10 @@ class Floating(QWidget):
         page, bars = self._roomy
         if page is not None:
             above = self._over.children()[1:]  # without the layout
-            shown = [bar for bar in above[:bars] if isinstance(bar, QWidget) and not bar.isHidden()]
+            visible = [bar for bar in above[:bars] if isinstance(bar, QWidget) and not bar.isHidden()]
             room = sum(
                 bar.heightForWidth(wide) if bar.hasHeightForWidth() else bar.sizeHint().height()
-                for bar in shown
+                for bar in visible
             )
             page.setContentsMargins(0, room, 0, 0)
 

@@ -48,7 +48,7 @@ def is_project_file(path: Path) -> bool:
 
 
 class ProjectDesk(QObject):
-    """The project of one window. `projects` holds it; this asks the user and tells the window."""
+    """The project of one window. `projects` holds it; this asks the user and shows messages."""
 
     def __init__(self, window: TracePage, deliver: Deliver) -> None:
         super().__init__(window)
@@ -75,12 +75,12 @@ class ProjectDesk(QObject):
 
     def _attach(self, side: EffectsSide | ModelSide, panel: SidePanel[Any, Any]) -> None:
         panel.attach(side)
-        look, find = partial(self.open_held, side.KIND), partial(self.find_held, side.KIND)
+        look, find = partial(self.open_item, side.KIND), partial(self.find_item, side.KIND)
         set_up(panel, openAsked=look, findAsked=find, addAsked=self.add_files)
 
     def _attach_contents(self, panel: ProjectPanel) -> None:
         self._panel = set_up(
-            panel, openAsked=self.open_held, removeAsked=self.projects.remove, placeAsked=self.find_held,
+            panel, openAsked=self.open_item, removeAsked=self.projects.remove, placeAsked=self.find_item,
             traceAsked=self.add_run, fileAsked=self.add_files,
         )  # fmt: skip
         panel.show_contents(project_items(self.projects.workspace, self.projects.current))
@@ -93,21 +93,21 @@ class ProjectDesk(QObject):
         self._window.settings.add_recent(path)
 
     def save(self) -> bool:
-        """Save where it was saved before, or ask where; whether it is saved."""
+        """Save to its file, or ask for one; whether it is saved."""
         return self._save(None) if self.projects.path is not None else self.save_as()
 
     def save_as(self) -> bool:
-        known = self.projects.path or self._suggested(".phasewright")
-        path = asked_path(self._window, "Save project", known, _PROJECTS, way="save")
+        suggested = self.projects.path or self._suggested(".phasewright")
+        path = asked_path(self._window, "Save project", suggested, _PROJECTS, mode="save")
         if path is None:
             return False
         return self._save(path if path.suffix else path.with_suffix(".phasewright"))
 
     def save_copy(self) -> bool:
-        """Save it beside where it was saved, or where the user says; whether that is done."""
-        known = self.projects.path or self._suggested(".phasewright")
-        copy = known.with_name(f"{known.stem}-copy{known.suffix}")
-        path = asked_path(self._window, "Save a copy", copy, _PROJECTS, way="save")
+        """Ask for a file, by default beside its own, and save a copy; whether that is done."""
+        saved = self.projects.path or self._suggested(".phasewright")
+        copy = saved.with_name(f"{saved.stem}-copy{saved.suffix}")
+        path = asked_path(self._window, "Save a copy", copy, _PROJECTS, mode="save")
         return path is not None and self._save(path)
 
     def _save(self, path: Path | None) -> bool:
@@ -136,12 +136,12 @@ class ProjectDesk(QObject):
 
     @property
     def busy(self) -> bool:
-        """Something that panels beside the trace were asked for is not there yet."""
+        """Whether panels beside the trace still wait for results."""
         return any(side.busy for side in self.sides.values())
 
     @property
     def worth_saving(self) -> bool:
-        """Changed since it was saved; without a project file, if there is work of the hand in it."""
+        """Whether it changed since it was saved; without a project file, whether it holds manual work."""
         return self.projects.modified and (self.projects.path is not None or self.projects.by_hand)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class ProjectDesk(QObject):
 
     @property
     def name(self) -> str:
-        """Of its file, else of the trace."""
+        """The name of its file, else the title of the trace."""
         document = self._bench.snapshot.document
         if self.projects.path is not None:
             return self.projects.path.name
@@ -166,7 +166,7 @@ class ProjectDesk(QObject):
         return folder / (file_stem(document.source, document.options.member) + suffix)
 
     def _seen(self) -> View | None:
-        """What the plots show now."""
+        """The view that the plots show now."""
         if self._bench.snapshot.run is None:
             return None
         plot, timeline = self._window.curve_view, self._window.timeline
@@ -178,7 +178,7 @@ class ProjectDesk(QObject):
         )  # fmt: skip
 
     def _show_project(self) -> None:
-        """What it holds, and in the title whether it has to be saved."""
+        """Show the contents of the project, and in the title whether it is modified."""
         window, document = self._window, self._bench.snapshot.document
         if self._restoring is not None and self.projects.path == self._restoring:
             self._restoring = None
@@ -219,7 +219,7 @@ class ProjectDesk(QObject):
         self.add_runs(asked_paths(self._window, title, self._window.settings.folder))
 
     def add_runs(self, paths: Iterable[Path]) -> None:
-        """More traces for the project, one after the other; the last of them is shown."""
+        """Add traces to the project, one after the other; the last of them is shown."""
         self._waiting += paths
         self._add_next()
 
@@ -228,7 +228,7 @@ class ProjectDesk(QObject):
             self.projects.add_run(self._waiting.pop(0))
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
-        """When a trace has come, or cannot be had, it is the next one's turn; Cancel gives all of them up."""
+        """Go on with the next trace when one was opened or refused; Cancel gives all of them up."""
         if old.opening is None or new.opening is not None:
             return
         if new.problem is not None:
@@ -245,7 +245,7 @@ class ProjectDesk(QObject):
         self._refused.clear()
 
     def ask_of_several(self, paths: list[Path], apart: Callable[[], None]) -> None:
-        """Whether several traces are runs of this project, or `apart`."""
+        """Ask whether several traces are added to this project, or opened by `apart`."""
         text = f"Open {len(paths)} traces together?"
         box = set_up(
             QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, parent=self._window),
@@ -280,7 +280,7 @@ class ProjectDesk(QObject):
             else:
                 self._tell(f"{path} is neither an experiment nor a table of run times.")
 
-    def open_held(self, kind: Kind, index: int) -> None:
+    def open_item(self, kind: Kind, index: int) -> None:
         """Show a trace of the project here, or lend an experiment or table to a page of its own."""
         frame = self._window.frame
         if kind == "runs":
@@ -291,36 +291,36 @@ class ProjectDesk(QObject):
             frame.open_model(cast(ModelBench, self.projects.bench(kind, index)))
 
     def bench_of(self, path: Path) -> WorkedOn | None:
-        """Where the experiment or table of the project that is at a path is worked on."""
+        """The bench of the experiment or table of the project at a path; None if there is none."""
         kinds: tuple[Literal["experiments", "tables"], ...] = ("experiments", "tables")
         for kind in kinds:
-            for k, one in enumerate(getattr(self.projects.workspace, kind)):
-                if one.path == path:
+            for k, record in enumerate(getattr(self.projects.workspace, kind)):
+                if record.path == path:
                     return self.projects.bench(kind, k)
         return None
 
-    def find_held(self, kind: Kind, index: int) -> None:
-        """Ask where something is now."""
-        one = getattr(self.projects.workspace, kind)[index]
-        path = one.trace.path if kind == "runs" else one.path
+    def find_item(self, kind: Kind, index: int) -> None:
+        """Ask for the new place of a file of the project."""
+        record = getattr(self.projects.workspace, kind)[index]
+        path = record.trace.path if kind == "runs" else record.path
         title = f"Where is {path.name}? It was in {path.parent}"
         folder = kind == "experiments" and not path.suffix  # of its description
-        place = asked_path(self._window, title, way="folder" if folder else "open")
+        place = asked_path(self._window, title, mode="folder" if folder else "open")
         if place is not None:
             self.projects.relocate(kind, index, place)
 
     def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
-        """Keep what another window works on, in place of what the project has of the same file."""
+        """Put the work of another window into the project, in place of its entry of the same file."""
         kind: Literal["experiments", "tables"]
         kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
-        known = [one.path for one in getattr(self.projects.workspace, kind)]
-        index = known.index(record.path) if record.path in known and record.path is not None else len(known)
-        if index == len(known):
+        paths = [kept.path for kept in getattr(self.projects.workspace, kind)]
+        index = paths.index(record.path) if record.path in paths and record.path is not None else len(paths)
+        if index == len(paths):
             self.projects.add(record)
         self.projects.work_on(kind, index, bench, record)
 
     def fill_contents(self, menu: QMenu) -> None:
-        """What the project holds, the shown run marked."""
+        """Fill a menu with the contents of the project, the shown run marked."""
         menu.clear()
         runs, current = self.projects.workspace.runs, self.projects.current
         for k, run in enumerate(runs):
@@ -333,7 +333,7 @@ class ProjectDesk(QObject):
             if records:
                 menu.addSection(title)
             for k, one in enumerate(records):
-                action = menu.addAction(one.name.replace("&", "&&"), partial(self.open_held, kind, k))
+                action = menu.addAction(one.name.replace("&", "&&"), partial(self.open_item, kind, k))
                 action.setEnabled(one.path is None or one.path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
@@ -345,9 +345,9 @@ class ProjectDesk(QObject):
                 out.addAction(run.trace.title.replace("&", "&&"), remove).setEnabled(k != current)
 
     def export_bundle(self) -> None:
-        """One file with the project and all that it needs; asks for each file outside of its folder."""
+        """Write the project and its files into one; asks about files outside of its folder."""
         suggested = self._suggested(".phasewright.zip")
-        target = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
+        target = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", mode="save")
         if target is not None:
             self.projects.find_outside(partial(self._ask_for_files, target))
 
@@ -360,34 +360,34 @@ class ProjectDesk(QObject):
         else:
             pack(frozenset())
 
-    def _say_where(self, what: str, path: Path) -> None:
-        self._window.say(f"{what} {path}", 8000)
+    def _say_where(self, text: str, path: Path) -> None:
+        self._window.say(f"{text} {path}", 8000)
 
     def save_part(self) -> None:
-        """The selection, of all ranks or some, as a trace of its own."""
+        """Ask for ranks and a file, and save the selection as a trace of its own."""
         span, document = self._window.selected_range(), self._bench.snapshot.document
         if span is None or document is None:
             return
 
         def save(locations: list[int] | None) -> None:
             title, suggested = "Save selection as new trace", self._suggested("-part.h5")
-            to = asked_path(self._window, title, suggested, "Imported traces (*.h5)", way="save")
-            if to is not None:
-                self._bench.save_part(to, *span, partial(self._say_where, "The selection is in"), locations)
+            path = asked_path(self._window, title, suggested, "Imported traces (*.h5)", mode="save")
+            if path is not None:
+                self._bench.save_part(path, *span, partial(self._say_where, "The selection is in"), locations)
 
-        ranks = [one["rank"] for one in document.info["locations"]]
+        ranks = [location["rank"] for location in document.info["locations"]]
         set_up(PartDialog(self._window, ranks, span), chosen=save).open()
 
     def export_trace(self) -> None:
-        """The whole trace in another program's format, in a new folder."""
+        """Ask for a new folder, and write the whole trace there in another program's format."""
         titles = {"OTF2 archive in a new folder (*)": "otf2", "Paraver trace in a new folder (*)": "paraver"}
         name, title = QFileDialog.getSaveFileName(
             self._window, "Export trace", str(self._suggested("-export")), ";;".join(titles)
         )
 
         def done(exported: Exported) -> None:
-            left = "".join(f"; not written: {count} {what}" for what, count in exported.left_out.items())
-            self._window.say(f"The trace is in {exported.file}{left}", 8000)
+            lost = "".join(f"; not written: {count} {kind}" for kind, count in exported.left_out.items())
+            self._window.say(f"The trace is in {exported.file}{lost}", 8000)
 
         if name:
             self._bench.export_trace(Path(name), titles.get(title, "otf2"), done)
@@ -395,7 +395,7 @@ class ProjectDesk(QObject):
     # ---- views and annotations
 
     def keep_view(self, number: int) -> None:
-        """Keep what is seen under a number."""
+        """Keep the present view under a number."""
         seen = self._seen()
         if seen is not None:
             self._bench.keep_view(number, seen)
@@ -409,7 +409,7 @@ class ProjectDesk(QObject):
             self.look_at(view)
 
     def look_at(self, view: View) -> None:
-        """The part of a view that the plots hold."""
+        """Show a view in the plots."""
         if view.span is not None:
             self._window.curve_view.zoom_to(*view.span)
         if view.order:
@@ -420,7 +420,7 @@ class ProjectDesk(QObject):
         self._window.levels_changed()
 
     def go_to(self, start_s: float, end_s: float) -> None:
-        """Show a range, with some room around it; about an instant, as much time as is seen now."""
+        """Show a range with some room around it; an instant in the middle of a view as long as now."""
         a, b = self._window.curve_view.visible_range()
         room = 0.25 * (end_s - start_s) if end_s > start_s else 0.5 * (b - a)
         self._window.curve_view.zoom_to(start_s - room, end_s + room)
@@ -434,16 +434,16 @@ class ProjectDesk(QObject):
             selection = self._window.selected_range()
             time_s = (a + b) / 2
         start, end = selection or (round(time_s, 9), None)  # a pointer has no more digits
-        known = self._bench.snapshot.project.annotations
-        colour = (known[-1].colour + 1) % 8 if known else 0
+        notes = self._bench.snapshot.project.annotations
+        colour = (notes[-1].colour + 1) % 8 if notes else 0
         title = "Annotate the selection" if selection else "Annotate"
         if location is not None:
             title = "Remark on a location"
         document = self._bench.snapshot.document
         names = () if document is None else document.locations
 
-        def keep(made: Annotation) -> None:
-            self._bench.annotate(made.text, made.start_s, made.end_s, made.location, made.colour)
+        def keep(note: Annotation) -> None:
+            self._bench.annotate(note.text, note.start_s, note.end_s, note.location, note.colour)
 
         dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour, location), names)
         set_up(dialog, confirmed=keep).open()

@@ -839,7 +839,7 @@ class _Framed(_Base):
         """Ask where to, and write it there."""
         folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
         kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        path = asked_path(self, "Export table", folder / f"{self.objectName()}.csv", kinds, way="save")
+        path = asked_path(self, "Export table", folder / f"{self.objectName()}.csv", kinds, mode="save")
         if path is not None:
             self.export_to(path)
 

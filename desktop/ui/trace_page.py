@@ -710,7 +710,7 @@ class TracePage(Page):
             self.frame.main.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
-        self.ask_path("Open a trace that is a folder", self.open_path, way="folder")
+        self.ask_path("Open a trace that is a folder", self.open_path, mode="folder")
 
     def close_shown(self) -> None:
         """Put the trace aside while others are opened; else close it and its project, or, where nothing is

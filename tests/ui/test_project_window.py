@@ -421,8 +421,8 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
         qtbot.waitUntil(lambda: not any(one.bench.busy for one in others), timeout=60_000)
 
     def two(home: TracePage) -> tuple[ModelPage, ExperimentPage]:
-        home.desk.open_held("tables", 0)
-        home.desk.open_held("experiments", 0)
+        home.desk.open_item("tables", 0)
+        home.desk.open_item("experiments", 0)
         wait()
         _, experiment, model = home.frame.pages[0], home.frame.pages[-2], home.frame.pages[-1]
         assert isinstance(model, ModelPage) and isinstance(experiment, ExperimentPage)

@@ -1,7 +1,7 @@
-"""What the charts of an experiment show, as contents of `desktop.data.chart`.
+"""The charts of an experiment, as contents of `desktop.data.chart`.
 
-`every` are the effects of all terms, `analysis` those of the model; keys are places in ``every.effects``, or
-trials in their order. Terms that were left out of the model stay to be seen, faintly.
+`every` are the effects of all terms, `analysis` those of the model; keys are indices into ``every.effects``,
+or trials in their order. Terms left out of the model are drawn faintly.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _selected(effects: Effects, term: str) -> frozenset[int]:
 
 
 def _model(analysis: Effects, every: Effects) -> tuple[list[Effect], list[bool]]:
-    """Every term, as the model has it where it does, and whether it does."""
+    """Every term, with its effect in the model if it is there, and whether it is."""
     in_model = {e.members: e for e in analysis.effects}
     return [in_model.get(e.members, e) for e in every.effects], [e.members in in_model for e in every.effects]
 
@@ -66,34 +66,34 @@ def half_normal(analysis: Effects | None, every: Effects | None, half: bool, uni
     quantile = np.array([e.half_normal for e in every.effects])
     negative = np.array([e.value < 0 for e in effects])
     marked = [k for k, e in enumerate(effects) if e.significant and in_model[k]]
-    shown = sorted(marked, key=lambda k: -size[k])
+    by_size = sorted(marked, key=lambda k: -size[k])
     series: list[Series] = []
     se = _line_error(analysis)
     if math.isfinite(se) and se > 0:
         top = min(float(quantile.max()) * 1.05, float(size.max()) / (se * scale) * 1.05)
-        what = "Lenth's PSE" if analysis.error == "lenth" else "the standard error"
+        error = "Lenth's PSE" if analysis.error == "lenth" else "the standard error"
         series.append(
-            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"Slope of {what}",
+            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"Slope of {error}",
                    colour="muted", dashed=True)
         )  # fmt: skip
     for sign, label, mark in ((False, "Above zero", 0), (True, "Below zero", 3)):
-        at = np.flatnonzero(negative == sign)
-        if at.size:
-            labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
+        group = np.flatnonzero(negative == sign)
+        if group.size:
+            labels = frozenset(int(i) for i, k in enumerate(group) if k in by_size[:LABELLED])
             series.append(
-                Series("points", size[at], quantile[at], label, colour=1 if sign else 0, mark=MARKS[mark],
-                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in at),
-                       keys=tuple(int(k) for k in at), labels=labels,
-                       faint=frozenset(i for i, k in enumerate(at) if not in_model[k]))
+                Series("points", size[group], quantile[group], label, colour=int(sign), mark=MARKS[mark],
+                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in group),
+                       keys=tuple(int(k) for k in group), labels=labels,
+                       faint=frozenset(i for i, k in enumerate(group) if not in_model[k]))
             )  # fmt: skip
     return Content(x, y, tuple(series), selected=_selected(every, term))
 
 
 def _line_error(analysis: Effects) -> float:
     """Standard error of a typical effect, else Lenth's pseudo standard error."""
-    known = [e.se for e in analysis.effects if math.isfinite(e.se) and e.se > 0]
-    if known:
-        return float(np.median(known))
+    errors = [e.se for e in analysis.effects if math.isfinite(e.se) and e.se > 0]
+    if errors:
+        return float(np.median(errors))
     return analysis.lenth.pse if analysis.lenth else math.nan
 
 
@@ -105,7 +105,7 @@ def limit_of(analysis: Effects) -> float:
 
 
 def pareto(
-    analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
+    analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, bars: int = 24
 ) -> Content:
     """Effects by size, with the limit above which they are marked."""
     title = with_unit(f"Size of {effect_word(half)}", unit)
@@ -113,18 +113,18 @@ def pareto(
         return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
     scale = 0.5 if half else 1.0
     effects, in_model = _model(analysis, every)
-    order = sorted(range(len(effects)), key=lambda k: abs(effects[k].value))[-most:]
+    order = sorted(range(len(effects)), key=lambda k: abs(effects[k].value))[-bars:]
     place = {k: float(i) for i, k in enumerate(order)}
     series = []
     for sign, label in ((False, "Above zero"), (True, "Below zero")):
-        at = [k for k in order if (effects[k].value < 0) == sign]
-        if at:
-            faint = frozenset(i for i, k in enumerate(at) if not (effects[k].significant and in_model[k]))
+        group = [k for k in order if (effects[k].value < 0) == sign]
+        if group:
+            faint = frozenset(i for i, k in enumerate(group) if not (effects[k].significant and in_model[k]))
             series.append(
-                Series("bars", np.array([place[k] for k in at]),
-                       np.array([abs(effects[k].value) * scale for k in at]), label, colour=int(sign),
-                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in at),
-                       keys=tuple(at), faint=faint)
+                Series("bars", np.array([place[k] for k in group]),
+                       np.array([abs(effects[k].value) * scale for k in group]), label, colour=int(sign),
+                       names=tuple(effect_words(effects[k], in_model[k], half, unit) for k in group),
+                       keys=tuple(group), faint=faint)
             )  # fmt: skip
     limits = []
     limit = limit_of(analysis)
@@ -140,14 +140,14 @@ def pareto(
 def _cells(analysis: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
     """Mean response of the trials at these levels, and the half width of its 95 % interval."""
     data = analysis.trials
-    at = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
-    if not at.any():
+    rows = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
+    if not rows.any():
         return math.nan, math.nan
-    mean = float(data.y[at].mean())
+    mean = float(data.y[rows].mean())
     # Of a transformed response the error is in another unit.
     if not (math.isfinite(analysis.variance) and analysis.df > 0) or analysis.transform != 1:
         return mean, math.nan
-    return mean, t_limit(analysis.df) * math.sqrt(analysis.variance / int(at.sum()))
+    return mean, t_limit(analysis.df) * math.sqrt(analysis.variance / int(rows.sum()))
 
 
 def main_effects(analysis: Effects | None, every: Effects | None, response: str, term: str) -> Content:
@@ -185,28 +185,28 @@ def main_effects(analysis: Effects | None, every: Effects | None, response: str,
 
 
 def powers(likely: Powers | None, power: float) -> Content:
-    """Profile likelihood of powers of the response, with the one that is used."""
+    """Profile likelihood of powers of the response, with the power in use."""
     x, y = Axis("Power of the response (0: logarithm)"), Axis("Log likelihood less the largest")
     if likely is None:
         return Content(x, y, empty="Which power fits can be told from positive responses of more trials.")
     near = likely.likelihood >= -20
     line = Series("line", likely.powers[near], likely.likelihood[near])
-    shown = sorted({power, likely.power} & set(likely.powers[near].tolist()))
-    at = np.array([int(np.argmin(np.abs(likely.powers - v))) for v in shown], np.int64)
-    names = tuple("as analysed" if v == power else "fits best" for v in shown)
-    every = frozenset(range(len(shown)))
-    points = Series("points", likely.powers[at], likely.likelihood[at], names=names, labels=every)
+    drawn = sorted({power, likely.power} & set(likely.powers[near].tolist()))
+    index = np.array([int(np.argmin(np.abs(likely.powers - v))) for v in drawn], np.int64)
+    names = tuple("as analysed" if v == power else "fits best" for v in drawn)
+    every = frozenset(range(len(drawn)))
+    points = Series("points", likely.powers[index], likely.likelihood[index], names=names, labels=every)
     return Content(x, y, (line, points), ((-1.9207, "95 %"),))
 
 
 def power(effect: float, sigma: float, treatments: int, df: float, replicates: int) -> Content:
-    """Chance that an effect is found over the number of replicates, with the standard deviation as it was
-    found and with its upper bound."""
+    """Chance to find an effect over the number of replicates, with the estimated standard deviation and with
+    its upper bound."""
     x, y = Axis("Replicates"), Axis("Chance to find the effect (%)", zero=True)
     if not (effect > 0 and sigma > 0):
         return Content(x, y, empty="Say the standard deviation of one trial and the effect to be found.")
-    most = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
-    r = np.unique(np.linspace(2, most, 40).astype(int))
+    last = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
+    r = np.unique(np.linspace(2, last, 40).astype(int))
     chance, bound = power_curve(effect, sigma, treatments, r.tolist(), df)
     series = [Series("line", r.astype(float), 100 * chance, "Deviation as found")]
     if math.isfinite(df):
@@ -240,22 +240,22 @@ RESIDUALS = ("order of the trials", "fitted value", "normal quantile")
 
 
 def residuals(analysis: Effects | None, against: str, response: str) -> Content:
-    """What the chosen terms leave unexplained; suspects bear their names."""
+    """Residuals of the model; suspects bear their names."""
     y = Axis(f"Residual of {response}")
     if analysis is None or analysis.trials.y.size - len(analysis.effects) < 2:
         return Content(
             Axis(_against(against, response)), y,
             empty="Every trial is explained by a term of its own. Run replicates, or leave terms out.",
         )  # fmt: skip
-    rest = analysis.transformed - analysis.fitted
-    count = rest.size
+    residual = analysis.transformed - analysis.fitted
+    count = residual.size
     if against == RESIDUALS[1]:
         x = analysis.fitted
     elif against == RESIDUALS[2]:
         from scipy.special import ndtri
 
         x = np.empty(count)
-        x[np.argsort(rest, kind="stable")] = ndtri((np.arange(count) + 0.625) / (count + 0.25))
+        x[np.argsort(residual, kind="stable")] = ndtri((np.arange(count) + 0.625) / (count + 0.25))
     elif against in analysis.trials.beside:
         x = analysis.trials.beside[against]
     else:
@@ -263,26 +263,26 @@ def residuals(analysis: Effects | None, against: str, response: str) -> Content:
     bad = {s.label for s in analysis.suspects}
     names = tuple(
         f"trial {label}\n{digits(v)}, residual {digits(r)}"
-        for label, v, r in zip(analysis.trials.label, analysis.trials.y, rest, strict=True)
+        for label, v, r in zip(analysis.trials.label, analysis.trials.y, residual, strict=True)
     )
     labels = frozenset(k for k, label in enumerate(analysis.trials.label) if label in bad)
-    series = [Series("points", x, rest, names=names, keys=tuple(range(count)), labels=labels)]
+    series = [Series("points", x, residual, names=names, keys=tuple(range(count)), labels=labels)]
     if against == RESIDUALS[2]:
-        s = float(np.sqrt((rest**2).mean()))
+        s = float(np.sqrt((residual**2).mean()))
         ends = np.array([x.min(), x.max()])
         series.insert(0, Series("line", ends, ends * s, colour="muted", dashed=True))
     return Content(Axis(_against(against, response)), y, tuple(series), ((0.0, ""),))
 
 
 def _against(against: str, response: str) -> str:
-    """Names of covariates stay as they are."""
+    """The title of the axis that residuals are drawn against; names of covariates stay as they are."""
     if against == RESIDUALS[1]:
         return f"Fitted {response}"
     return capital(against) if against in RESIDUALS else against
 
 
 def _orders(analysis: Effects) -> Floats:
-    """Labels that are numbers are the order in which trials ran; else they stand as read."""
+    """The order of the trials: their labels if these are different numbers, else as read."""
     labels = analysis.trials.label
     if all(label.isdigit() for label in labels) and len(set(labels)) == len(labels):
         return np.array([float(label) for label in labels])
@@ -290,15 +290,15 @@ def _orders(analysis: Effects) -> Floats:
 
 
 def over_delay(
-    by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool
+    by_name: Sequence[tuple[str, Dose]], terms: Sequence[str], unit: str, why: str, full: bool
 ) -> Content:
     """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
     the effect itself."""
     x = Axis("Size of the delay (units)", log=True)
-    y = Axis(with_unit("Effect" if whole else "Effect per unit of delay", unit))
+    y = Axis(with_unit("Effect" if full else "Effect per unit of delay", unit))
     series: list[Series] = []
-    for k, (name, dose) in enumerate((n, d) for n, d in by_name if n in shown):
-        value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
+    for k, (name, dose) in enumerate((n, d) for n, d in by_name if n in terms):
+        value, se = (dose.effect, dose.se) if full else (dose.per_unit, dose.per_unit_se)
         half = np.where(se > 0, t_limit(math.inf) * se, 0.0)
         series.append(Series("line", dose.delay, value, colour=k, dashed=not dose.linear))
         words = tuple(
@@ -312,19 +312,19 @@ def over_delay(
     return Content(x, y, tuple(series), empty=why)
 
 
-def over_scale(scaled: Sequence[ScaledEffect], shown: Sequence[str], unit: str, why: str) -> Content:
+def over_scale(scaled: Sequence[ScaledEffect], terms: Sequence[str], unit: str, why: str) -> Content:
     """Effects over processors with a/p + b."""
     x, y = Axis("Processors p", log=True, doubling=True), Axis(with_unit("Effect", unit), zero=True)
     series: list[Series] = []
-    for k, one in enumerate(s for s in scaled if s.term in shown):
-        p, effect = np.array(one.p), np.array(one.effect)
-        half = np.nan_to_num(t_limit(math.inf) * np.array(one.se))
+    for k, row in enumerate(s for s in scaled if s.term in terms):
+        p, effect = np.array(row.p), np.array(row.effect)
+        half = np.nan_to_num(t_limit(math.inf) * np.array(row.se))
         fine = np.geomspace(p.min(), p.max(), 60)
-        fitted = one.fit.shared / fine + one.fit.serial
+        fitted = row.fit.shared / fine + row.fit.serial
         series.append(Series("line", fine, fitted, colour=k, dashed=k % 2 == 1))
-        words = tuple(f"{one.term} on {q:g}\neffect {digits(e)}" for q, e in zip(p, effect, strict=True))
+        words = tuple(f"{row.term} on {q:g}\neffect {digits(e)}" for q, e in zip(p, effect, strict=True))
         series.append(
-            Series("points", p, effect, one.term, colour=k, mark=MARKS[k % len(MARKS)],
+            Series("points", p, effect, row.term, colour=k, mark=MARKS[k % len(MARKS)],
                    low=effect - half, high=effect + half, names=words)
         )  # fmt: skip
     return Content(x, y, tuple(series), empty=why)
@@ -361,12 +361,12 @@ def cube(names: tuple[str, str, str], means: Mapping[Corner, float], unit: str) 
         x, y = np.array(ends).T
         series.append(Series("segments", x, y, colour="border", dashed=hidden, width=1.2))
     values = np.array([means.get(corner, math.nan) for corner in CORNERS])
-    known = values[np.isfinite(values)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     part = np.nan_to_num((values - low) / (high - low)) if high > low else np.zeros(values.size)
-    at = np.array([place(corner) for corner in CORNERS])
+    places = np.array([place(corner) for corner in CORNERS])
     texts = tuple(digits(float(v)) for v in values)
-    series.append(Series("boxes", at[:, 0], at[:, 1], high=part, names=texts, colour="computing"))
+    series.append(Series("boxes", places[:, 0], places[:, 1], high=part, names=texts, colour="computing"))
     words = "; ".join(
         " ".join(f"{n} {'+' if v > 0 else '−'}" for n, v in zip(names, corner, strict=True))
         + f": {text} {unit}"

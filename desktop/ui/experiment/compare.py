@@ -21,12 +21,12 @@ from desktop.ui.pages import (
     asked_paths,
     beside,
     button,
+    by_text,
     choices,
     group,
     quiet,
     refill,
     row,
-    same,
     set_up,
     stacked,
     tabbed,
@@ -46,7 +46,7 @@ _TABLES = (
     Column("Base", "Response of the unperturbed run"),
 )
 #: What is open in this window, beside the tables that were added.
-_HERE = "here"
+_THIS = "here"
 
 
 class CompareStep(Step):
@@ -87,8 +87,8 @@ class CompareStep(Step):
         self.doses = set_up(FrameView("Effects over the delay"), chosen=bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_words = quiet()
-        shown = {"unit": "effect per unit of delay", "effect": "effect"}
-        self.dose_shown = choices(shown, act=lambda _: self._draw_many(), name="Chart of delay sizes")
+        measures = {"unit": "effect per unit of delay", "effect": "effect"}
+        self.dose_shown = choices(measures, act=lambda _: self._draw_many(), name="Chart of delay sizes")
         self.response = choices({}, act=bench.choose_rows, name="Response that ranks the runs")
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
@@ -125,11 +125,11 @@ class CompareStep(Step):
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         renamed = new.name != old.name
-        other = new.project.imported is not old.project.imported and not self.bench.branch.edited
-        if renamed or other:
+        imported = new.project.imported is not old.project.imported and not self.bench.branch.edited
+        if renamed or imported:
             self.here_p = self.here_delay = 0.0
         drawn = ("effects", "parts", "search", "project")
-        if renamed or any(getattr(new, of) is not getattr(old, of) for of in drawn):
+        if renamed or any(getattr(new, name) is not getattr(old, name) for name in drawn):
             self._draw()
         if new.selected != old.selected:
             for table in self._terms:
@@ -139,7 +139,7 @@ class CompareStep(Step):
             self._show_tab(new)
 
     def _show_tab(self, new: ExperimentSnapshot) -> None:
-        """Of what has no effects of its own, the tab that can show it, as soon as it is known."""
+        """Turn to the tab that can show a project without effects of its own, once its contents are known."""
         self._fresh = new.effects is None and new.search is None and not new.parts
         if new.effects is not None or self._fresh:
             return
@@ -163,31 +163,31 @@ class CompareStep(Step):
             valueChanged=lambda _: self._draw(),
         )  # fmt: skip
 
-    def _here(self) -> ComparedTable | None:
+    def _this_table(self) -> ComparedTable | None:
         new = self.bench.snapshot
         if new.effects is None:
             return None
         return comparing.compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
 
     def _all(self) -> list[ComparedTable]:
-        here, new = self._here(), self.bench.snapshot
-        return [*([here] if here else []), *new.parts, *new.project.tables]
+        this, new = self._this_table(), self.bench.snapshot
+        return [*([this] if this else []), *new.parts, *new.project.tables]
 
     def _draw(self) -> None:
         new = self.bench.snapshot
-        here, others = self._here(), new.project.tables
-        said = frozenset(("Processors", "Delay"))  # by the parts of a table themselves
-        listed = [(_HERE, here, "strong", frozenset[str]())] if here else []
-        listed += [(f"{_HERE}{k}", part, "", said) for k, part in enumerate(new.parts)]
+        this, others = self._this_table(), new.project.tables
+        fixed_cells = frozenset(("Processors", "Delay"))  # by the parts of a table themselves
+        listed = [(_THIS, this, "strong", frozenset[str]())] if this else []
+        listed += [(f"{_THIS}{k}", part, "", fixed_cells) for k, part in enumerate(new.parts)]
         listed += [(str(k), table, "", frozenset[str]()) for k, table in enumerate(others)]
         rows = []
-        for key, one, tone, fixed in listed:
-            base = one.unperturbed if math.isfinite(one.unperturbed) else None
-            cells = (one.name, _plain(one.processors), _plain(one.delay), len(one.effects), base)
-            rows.append(TableRow(cells, key, tone, str(one.path), fixed=fixed))
+        for key, entry, tone, fixed in listed:
+            base = entry.unperturbed if math.isfinite(entry.unperturbed) else None
+            cells = (entry.name, _plain(entry.processors), _plain(entry.delay), len(entry.effects), base)
+            rows.append(TableRow(cells, key, tone, str(entry.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
-        self._draw_barriers(here)
-        self._draw_versions(here, others)
+        self._draw_barriers(this)
+        self._draw_versions(this, others)
         self._draw_scaling()
         self._draw_single(new)
         self._draw_many()
@@ -195,9 +195,9 @@ class CompareStep(Step):
         for view in self._terms:
             view.select_key(new.selected)
 
-    def _draw_barriers(self, here: ComparedTable | None) -> None:
+    def _draw_barriers(self, this: ComparedTable | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
-        pairs = comparing.barriers(here, cost, cost_se) if here else ()
+        pairs = comparing.barriers(this, cost, cost_se) if this else ()
         self.barrier_words.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
@@ -208,15 +208,15 @@ class CompareStep(Step):
         )
         self.barriers.show_rows(*effect_rows.barriers(pairs))
 
-    def _draw_versions(self, here: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
+    def _draw_versions(self, this: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
-        if here is None or not others:
+        if this is None or not others:
             self.versions.show_rows((), [])
             self.version_words.setText("Add the table of another version of the program.")
             return
         other = others[self.other.currentData()]
         try:
-            terms = comparing.normalised(here, other)
+            terms = comparing.normalised(this, other)
         except ValueError as error:
             self.version_words.setText(f"Versions cannot be compared: {error}.")
             terms = ()
@@ -225,7 +225,7 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        self.versions.show_rows(*effect_rows.versions(here.name, other.name, terms))
+        self.versions.show_rows(*effect_rows.versions(this.name, other.name, terms))
 
     def _draw_scaling(self) -> None:
         try:
@@ -245,11 +245,11 @@ class CompareStep(Step):
     def _draw_single(self, new: ExperimentSnapshot) -> None:
         names = new.effects.trials.factors if new.effects else ()
         for box in (self.factor, self.scale):
-            refill(box, same(names))
+            refill(box, by_text(names))
         if names != self._names and new.effects is not None and len(names) > 1:
             guess = comparing.guess_scale(new.effects)
             for combo, name in zip((self.factor, self.scale), guess, strict=True):
-                refill(combo, same(names), name)
+                refill(combo, by_text(names), name)
         self._names = names
         columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
         if new.effects is None or len(names) < 2:
@@ -279,7 +279,7 @@ class CompareStep(Step):
             ("threshold", t.threshold, None, "an interaction below this scales"),
             ("D", t.excess, t.excess_se, "interaction less threshold"),
         )
-        self.single.show_rows(columns, [TableRow(one, one[0]) for one in lines])
+        self.single.show_rows(columns, [TableRow(line, line[0]) for line in lines])
 
     def _draw_many(self) -> None:
         self._scaled: tuple[ScaledEffect, ...] = ()
@@ -299,11 +299,11 @@ class CompareStep(Step):
         try:
             self._dosed = comparing.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
-            shown = "Effect for each unit of delay; level lines say that the linear model holds."
+            text = "Effect for each unit of delay; level lines say that the linear model holds."
             if self.dose_shown.currentData() == "effect":
-                shown = "Effect at each size of the delay, as a pilot has it."
+                text = "Effect at each size of the delay, as a pilot has it."
             fails = f" The linear model fails for {', '.join(bent)} (dashed)." if bent else ""
-            self.dose_words.setText(shown + fails)
+            self.dose_words.setText(text + fails)
         except ValueError as error:
             self._dose_why = f"This {error}. Add tables and say their delays."
             self.dose_words.setText(self._dose_why)
@@ -311,19 +311,19 @@ class CompareStep(Step):
         self._draw_charts(self.bench.snapshot.selected)
 
     def _draw_charts(self, selected: str) -> None:
-        """The largest effects, and the one that is chosen."""
+        """Chart the largest effects and the selected one."""
         largest = sorted(self._scaled, key=lambda s: -max(map(abs, s.effect)))
         terms, unit = _few([s.term for s in largest], selected), self.bench.snapshot.effect_unit
         content = charts.over_scale(self._scaled, terms, unit, self._over_p_why)
         self.over_p_chart.set_content(content, self.over_p_words.text())
         names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
-        whole = self.dose_shown.currentData() == "effect"
-        content = charts.over_delay(self._dosed, names, unit, self._dose_why, whole)
+        full = self.dose_shown.currentData() == "effect"
+        content = charts.over_delay(self._dosed, names, unit, self._dose_why, full)
         self.dose_chart.set_content(content, self.dose_words.text())
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
         search = new.search
-        refill(self.response, same(new.responses), new.project.analysis.response or new.read_response)
+        refill(self.response, by_text(new.responses), new.project.analysis.response or new.read_response)
         self.response.setEnabled(search is not None)
         why = (
             "An array search needs an experiment whose design is an orthogonal array, or a table of runs: a "
@@ -360,7 +360,7 @@ class CompareStep(Step):
         if not 0 <= value < LARGEST:
             self.bench.complain(f"{text!r} is no number of {word}")
             return
-        if key != _HERE:
+        if key != _THIS:
             self.bench.set_table(int(key), **{word: value})
             return
         self.bench.dismiss_problem()
@@ -376,12 +376,12 @@ class CompareStep(Step):
 
     def _remove(self) -> None:
         key = self.tables.key
-        if key and not key.startswith(_HERE):
+        if key and not key.startswith(_THIS):
             self.bench.remove_table(int(key))
 
 
 def _plain(value: float) -> Value:
-    """A number that is usually whole; nothing for 0."""
+    """A cell of a number that is usually whole; empty for 0."""
     return effect_rows.exact(value) if value else None
 
 

@@ -394,7 +394,7 @@ class DesignStep(Step):
     # ---- files
 
     def _ask(self, title: str, name: str, files: str, write: Callable[[Path], object]) -> None:
-        path = asked_path(self, title, name, files, way="save")
+        path = asked_path(self, title, name, files, mode="save")
         if path is not None:
             write(path)
 

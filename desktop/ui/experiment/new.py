@@ -214,8 +214,8 @@ class NewExperimentDialog(Dialog):
             self.words.setText(new.problem)
 
     def _choose_program(self, folder: bool) -> None:
-        title, way = ("Folder", "folder") if folder else ("Source", "open")
-        self._look_at(self.program, asked_path(self, f"{title} of the program", self._start, way=way))
+        title, mode = ("Folder", "folder") if folder else ("Source", "open")
+        self._look_at(self.program, asked_path(self, f"{title} of the program", self._start, mode=mode))
 
     def _choose_trace(self) -> None:
         self._look_at(self.trace, asked_path(self, "Trace of the program", self._start))
@@ -226,7 +226,7 @@ class NewExperimentDialog(Dialog):
             self.look()
 
     def _choose_folder(self) -> None:
-        folder = asked_path(self, "Folder of the experiment", self._start, way="folder")
+        folder = asked_path(self, "Folder of the experiment", self._start, mode="folder")
         if folder is not None:
             self.folder.setText(str(folder / "experiment" if any(folder.iterdir()) else folder))
             self._ready()
@@ -235,7 +235,7 @@ class NewExperimentDialog(Dialog):
         self.bench.make_experiment(Path(self.folder.text().strip()), self.request, self.accept)
 
     def _use_prepared(self) -> None:
-        folder = asked_path(self, "Folder of the prepared program", self._start, way="folder")
+        folder = asked_path(self, "Folder of the prepared program", self._start, mode="folder")
         if folder is not None:
             self.bench.create_in(folder)
             self.accept()

@@ -44,7 +44,7 @@ _RESPONSES = (
 
 
 class ProgramStep(Step):
-    """Fields write the description when they are left; what cannot be is refused with a sentence."""
+    """Fields change the description when editing ends; what is not valid is refused with a sentence."""
 
     title = "Program"
     limit: QDoubleSpinBox
@@ -52,7 +52,7 @@ class ProgramStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
+        self._places: dict[str, Factor] = {}  # of all places found, whether or not they are factors
         self.folder = set_up(QLineEdit(), readOnly=True, frame=False, accessibleName="Folder")
         self.titled = line("Title", lambda text: self._edit("change the title", title=text))
         names = "Names below the folder, with blanks between them"
@@ -93,7 +93,7 @@ class ProgramStep(Step):
         self.responses = FrameView("Responses")
         self.responses.frames.edited.connect(self._response_edited)
         self.commands = command_list("First commands as they are run")
-        self.found = quiet()
+        self.places_text = quiet()
         self.pilot = button(
             "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
         )
@@ -117,7 +117,7 @@ class ProgramStep(Step):
         add = button("Add factor…", self._ask_factor, by_hand)
         remove = button("Remove factor", self._remove_factor)
         tools = row(self.find_button, add, remove, None)
-        places = group("Factors: places that are delayed", tools, self.found, self.factors)
+        places = group("Factors: places that are delayed", tools, self.places_text, self.factors)
         commands = group("Commands, with their words as they are run", self.commands)
         right = stacked((places, 3), (commands, 1))
         QVBoxLayout(self.content).addWidget(beside(left, right, 38))
@@ -134,16 +134,16 @@ class ProgramStep(Step):
             return
         self.set_empty("")
         if old.project.experiment is None or old.project.experiment.folder != experiment.folder:
-            self._known = {}
-            self.found.setText("Tick the places that are to be factors.")
+            self._places = {}
+            self.places_text.setText("Tick the places that are to be factors.")
         if new.project.experiment is not old.project.experiment or new.problem:
             self._show(experiment)
         self._show_seconds()
         self._show_pilot(new)
         if new.commands is not old.commands:
             first = list(new.commands[:4])
-            more = [f"… {len(new.commands) - 4} more, all listed in step 3"] if len(new.commands) > 4 else []
-            self.commands.setPlainText("\n".join(first + more))
+            rest = [f"… {len(new.commands) - 4} more, all listed in step 3"] if len(new.commands) > 4 else []
+            self.commands.setPlainText("\n".join(first + rest))
 
     def _show(self, experiment: Experiment) -> None:
         program = experiment.program
@@ -166,9 +166,9 @@ class ProgramStep(Step):
         size = next((m[1] for m in map(_DELAY.fullmatch, program.flags) if m), None)
         self.delay.setValue(int(size) if size else 0)
         used = {factor.name: factor for factor in experiment.factors}
-        self._known |= used
+        self._places |= used
         rows = []
-        for name, factor in self._known.items():
+        for name, factor in self._places.items():
             factor = used.get(name, factor)
             high, low = factor.high, factor.low
             tip = f"At −: {' '.join((*low.flags, *low.arguments))}".strip() if low != Switch() else ""
@@ -197,14 +197,14 @@ class ProgramStep(Step):
         sizes = pilot.sizes if pilot is not None else {}
         self.take.setVisible(bool(pilot and sizes and experiment and taken(experiment, pilot) != experiment))
         if pilot is not None:
-            more = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
-            self.pilot_words.setText(f"Pilot: {pilot.reason}.{more}")
+            hint = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
+            self.pilot_words.setText(f"Pilot: {pilot.reason}.{hint}")
             alike = set(sizes.values())
             self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:
-        """Show what a pilot runs, and run it if the user says so."""
+        """Show the commands of a pilot, and run it if the user agrees."""
         errand = self.bench.pilot()
         if errand is not None:
             text = (
@@ -216,7 +216,7 @@ class ProgramStep(Step):
 
     @described
     def _take_pilot(self, experiment: Experiment) -> None:
-        """The sizes of the delay that the pilot found."""
+        """Take the delays that the pilot found."""
         pilot = self.bench.snapshot.pilot
         if pilot is not None and pilot.sizes:
             self.bench.edit("take the delays of the pilot", taken(experiment, pilot))
@@ -226,8 +226,8 @@ class ProgramStep(Step):
         experiment = self.bench.snapshot.project.experiment
         seconds = self.delay.value() * self.bench.snapshot.unit_s
         # Not while the unit is still being measured.
-        known = seconds > 0 and experiment is not None and bool(experiment.program.build)
-        self.delay.setSuffix(f" units, {quantity(seconds, 's', 2)} a call here" if known else " units")
+        timed = seconds > 0 and experiment is not None and bool(experiment.program.build)
+        self.delay.setSuffix(f" units, {quantity(seconds, 's', 2)} a call here" if timed else " units")
 
     # ---- editing
 
@@ -241,13 +241,13 @@ class ProgramStep(Step):
         self.bench.edit(label, replace(experiment, program=program))
 
     @described
-    def _command(self, experiment: Experiment, which: str, text: str) -> None:
-        self._words(which, text, f"change the {which} command", shell=experiment.program.shell)
+    def _command(self, experiment: Experiment, name: str, text: str) -> None:
+        self._words(name, text, f"change the {name} command", shell=experiment.program.shell)
 
-    def _words(self, which: str, text: str, label: str = "", *, shell: bool = False) -> None:
+    def _words(self, name: str, text: str, label: str = "", *, shell: bool = False) -> None:
         words = self.bench.result_of(lambda: typed_words(text, shell))
         if words is not None:
-            self._program(label or f"change the {which}", **{which: words})
+            self._program(label or f"change the {name}", **{name: words})
 
     @described
     def _set_shell(self, experiment: Experiment, on: bool) -> None:
@@ -276,25 +276,25 @@ class ProgramStep(Step):
         added = self.bench.add_headers()
         text = f"Copied {', '.join(added)}. Include spt_delay.h, and delay a place by #ifdef F1 … "
         text += "spt_delay(SPT_DELAY); … #endif"
-        self.found.setText(text if added else "All delay headers are here already.")
+        self.places_text.setText(text if added else "All delay headers are here already.")
 
     @described
     def find_places(self, experiment: Experiment) -> None:
-        """Fill the table with what the sources are prepared for."""
+        """Fill the table with the places that the sources are prepared for."""
         sources = experiment.program.sources
         places = self.bench.result_of(lambda: find_places(experiment.folder, sources)) or ()
-        known = {f.name: f for f in experiment.factors}
+        by_name = {f.name: f for f in experiment.factors}
         moved = {}
         for place in places:
-            if place.macro in known:
-                old = known[place.macro]
+            if place.macro in by_name:
+                factor = by_name[place.macro]
                 moved[place.macro] = replace(
-                    old, file=place.file, line=place.line, routine=place.routine,
-                    construct=old.construct or place.construct,
+                    factor, file=place.file, line=place.line, routine=place.routine,
+                    construct=factor.construct or place.construct,
                 )  # fmt: skip
             else:
-                self._known[place.macro] = place.factor()
-        self.found.setText(
+                self._places[place.macro] = place.factor()
+        self.places_text.setText(
             f"{len(places)} prepared places found; tick those that are to be factors."
             if places
             else "No #ifdef block in these sources calls spt_delay. Add the delay headers, prepare a place, "
@@ -307,14 +307,14 @@ class ProgramStep(Step):
 
     @described
     def _show_now(self, experiment: Experiment) -> None:
-        """Also what was refused, as it is."""
+        """Show the description again, also in fields whose change was refused."""
         self._show(experiment)
 
     @described
     def _factor_toggled(self, experiment: Experiment, name: str, on: bool) -> None:
         if on:
-            order = list(self._known)
-            factors = sorted((*experiment.factors, self._known[name]), key=lambda f: order.index(f.name))
+            order = list(self._places)
+            factors = sorted((*experiment.factors, self._places[name]), key=lambda f: order.index(f.name))
         else:
             factors = [f for f in experiment.factors if f.name != name]
         self._set_factors(f"{'add' if on else 'leave out'} {name}", factors)
@@ -322,7 +322,7 @@ class ProgramStep(Step):
 
     @described
     def _set_factors(self, experiment: Experiment, label: str, factors: list[Factor]) -> bool:
-        """Other factors; a design that no longer fits is replaced by the smallest of resolution IV."""
+        """Set the factors; a design that no longer fits is replaced by the smallest of resolution IV."""
         if not factors:
             self.bench.complain("an experiment needs one factor at least")
             return False
@@ -335,7 +335,7 @@ class ProgramStep(Step):
 
     @described
     def _factor_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
-        factor = self._known.get(name)
+        factor = self._places.get(name)
         if factor is None:
             return
         title = _FACTORS[column].title
@@ -345,8 +345,8 @@ class ProgramStep(Step):
         factors = [edited if f.name == name else f for f in experiment.factors]
         if edited in factors and not self._set_factors(f"change {name}", factors):
             return
-        known = ((edited.name, edited) if k == name else (k, f) for k, f in self._known.items())
-        self._known = dict(known)
+        pairs = ((edited.name, edited) if k == name else (k, f) for k, f in self._places.items())
+        self._places = dict(pairs)
         self._show_now()
 
     def _ask_factor(self) -> None:
@@ -356,7 +356,7 @@ class ProgramStep(Step):
 
     @described
     def add_factor(self, experiment: Experiment, name: str) -> None:
-        """A factor that is switched on by a macro of its name, until something else is typed."""
+        """Add a factor that is switched on by a macro of its name, until the user changes that."""
         switch = Switch((f"-D{name}",)) if experiment.program.build else Switch(arguments=(f"--{name}",))
         self._set_factors(f"add {name}", [*experiment.factors, Factor(name, switch)])
 
@@ -366,7 +366,7 @@ class ProgramStep(Step):
         if name:
             factors = [f for f in experiment.factors if f.name != name]
             if len(factors) == len(experiment.factors) or self._set_factors(f"remove {name}", factors):
-                self._known.pop(name, None)
+                self._places.pop(name, None)
                 self._show_now()
 
     @described
@@ -395,13 +395,13 @@ class ProgramStep(Step):
 
     @described
     def _remove_response(self, experiment: Experiment) -> None:
-        left = tuple(r for r in experiment.responses if r.name != self.responses.key)
-        if 0 < len(left) < len(experiment.responses):
-            self._edit("remove a response", responses=left)
+        remaining = tuple(r for r in experiment.responses if r.name != self.responses.key)
+        if 0 < len(remaining) < len(experiment.responses):
+            self._edit("remove a response", responses=remaining)
 
 
 def _changed(factor: Factor, title: str, text: str) -> Factor:
-    """The factor with one cell of its row typed anew.
+    """The factor with another text in one cell of its row.
 
     Raises
     ------

@@ -23,13 +23,13 @@ from desktop.ui.pages import (
     asked_path,
     beside,
     button,
+    by_text,
     choices,
     divided,
     lay_out,
     quiet,
     refill,
     row,
-    same,
     scrolled,
     set_up,
     stacked,
@@ -132,7 +132,7 @@ class ReadStep(Step):
             for name in ("First factor", "Second factor", *(f"Cube factor {k}" for k in (1, 2, 3)))
         )
         redraw = lambda _: self._draw_residuals(bench.snapshot)  # noqa: E731 - handed on
-        self.against = choices(same(charts.RESIDUALS), act=redraw, name="Residuals against")
+        self.against = choices(by_text(charts.RESIDUALS), act=redraw, name="Residuals against")
         self.setting: dict[str, QComboBox] = {}
         self._settings = QWidget()
         self._setting_grid = QGridLayout(self._settings)
@@ -226,7 +226,7 @@ class ReadStep(Step):
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
-        refill(self.response, same(new.responses), new.read_response)
+        refill(self.response, by_text(new.responses), new.read_response)
         table = imported.table if imported is not None else None
         of_rows = table.choices if table is not None else ()
         if of_rows:
@@ -249,9 +249,9 @@ class ReadStep(Step):
         ]  # fmt: skip
         if analysis.covariate and analysis.covariate not in noted:
             noted.append(analysis.covariate)
-        refill(self.covariate, {"": "nothing", **same(noted)}, analysis.covariate)
+        refill(self.covariate, {"": "nothing", **by_text(noted)}, analysis.covariate)
         self.covariate.setEnabled(bool(noted))
-        refill(self.against, same((*charts.RESIDUALS, *noted)))
+        refill(self.against, by_text((*charts.RESIDUALS, *noted)))
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
@@ -263,7 +263,7 @@ class ReadStep(Step):
         names = new.effects.trials.factors
         anew = self.corners[0].count() != len(names) > 2
         for box in (self.first, self.second, *self.corners):
-            refill(box, same(names))
+            refill(box, by_text(names))
         if self.first.currentIndex() == self.second.currentIndex() == 0 and len(names) > 1:
             self.second.setCurrentIndex(1)
         for k, box in enumerate(self.corners if anew else ()):
@@ -446,7 +446,7 @@ class PinPanel(QWidget):
             return
         if pinned is not old.pinned:
             largest = pinned.names[int(np.argmax(pinned.exclusive_s.sum(0)))]
-            refill(self.region, same(sorted(pinned.names)), largest)
+            refill(self.region, by_text(sorted(pinned.names)), largest)
         afresh = pinned is not old.pinned or new.project.regions != old.project.regions
         if afresh or new.selected != old.selected:
             turn_to(self.region, self._belongs(new))

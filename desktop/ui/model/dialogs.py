@@ -24,12 +24,12 @@ from desktop.ui.pages import (
     asked_path,
     asked_paths,
     button,
+    by_text,
     choices,
     form,
     lay_out,
     quiet,
     row,
-    same,
     set_up,
     titled,
 )
@@ -62,13 +62,13 @@ class AssignColumns(Dialog):
         grid = QGridLayout()
         for k, (role, title) in enumerate(_ROLES.items()):
             box = self.headings[role] = choices(
-                same((_NOTHING, *table.headings)), table.roles.get(role), accessibleName=title,
+                by_text((_NOTHING, *table.headings)), table.roles.get(role), accessibleName=title,
                 currentIndexChanged=self._check,
             )  # fmt: skip
             grid.addWidget(titled(title, box), k, 0)
             grid.addWidget(box, k, 1)
             if role in UNITS:
-                units = same(("as the heading says", *UNITS[role]))
+                units = by_text(("as the heading says", *UNITS[role]))
                 self.units[role] = choices(units, accessibleName=f"Unit of {title}")
                 grid.addWidget(self.units[role], k, 2)
         grid.setColumnStretch(1, 1)
@@ -131,7 +131,7 @@ class AddRuns(Dialog):
             QSpinBox(), range=(1, 999), accessibleName="Number of phases", value=4,
             valueChanged=self.phase.setMaximum,
         )  # fmt: skip
-        kinds_of_phases = same(("constant", "linear", "quadratic", "mixed"))
+        kinds_of_phases = by_text(("constant", "linear", "quadratic", "mixed"))
         self.model = choices(kinds_of_phases, accessibleName="Kind of phases")
         phases = row(self.phase, QLabel("of"), self.n, self.model, None)
         fields = form(
@@ -164,7 +164,7 @@ class AddRuns(Dialog):
         self.add_paths(asked_paths(self, "Add traces", self._folder))
 
     def _choose_folder(self) -> None:
-        path = asked_path(self, "Add a trace that is a folder", self._folder, way="folder")
+        path = asked_path(self, "Add a trace that is a folder", self._folder, mode="folder")
         self.add_paths([] if path is None else [path])
 
     def _remove(self) -> None:
@@ -186,5 +186,5 @@ def _names(names: Sequence[str], title: str) -> QComboBox:
     """A name to be written, or one of those known."""
     tip = f"name of the {title.lower()}"
     return choices(
-        same(names), editable=True, accessibleName=title, lineEdit=set_up(QLineEdit(), placeholderText=tip)
+        by_text(names), editable=True, accessibleName=title, lineEdit=set_up(QLineEdit(), placeholderText=tip)
     )

@@ -13,12 +13,12 @@ from desktop.ui.model import contents
 from desktop.ui.pages import (
     K,
     button,
+    by_text,
     choices,
     divided,
     lay_out,
     refill,
     row,
-    same,
     set_up,
     stacked,
     titled,
@@ -72,7 +72,7 @@ class PlotPane(QWidget):
         }
         self.several = self._box("of", cells)
         self.log = set_up(QCheckBox("Logarithmic"), checked=True, toggled=lambda _: self._draw())
-        self.against = self._box("Against", same(("fitted", "p", "system", "code")))
+        self.against = self._box("Against", by_text(("fitted", "p", "system", "code")))
         self.measure = self._box("Colour", CELL_MEASURES)
         self.leave_out = button(
             "Leave cells out", self._leave_cells_out, "Predict every cell from a fit to all others"
@@ -110,7 +110,7 @@ class PlotPane(QWidget):
         fit, cell = new.fit, new.cell
         for k, box in enumerate((self.code, self.system)):
             if fit is not None:
-                refill(box, same((fit.data.codes, fit.data.systems)[k]))
+                refill(box, by_text((fit.data.codes, fit.data.systems)[k]))
             if cell is not None:
                 box.setCurrentIndex(cell[k])
             box.setToolTip(box.currentText())

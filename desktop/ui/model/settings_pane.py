@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QLineEd
 
 from desktop.core.factor_answers import THE_SEVEN, known_functions
 from desktop.core.units import capital
-from desktop.ui.pages import K, button, choices, lay_out, refill, row, same, set_up, titled
+from desktop.ui.pages import K, button, by_text, choices, lay_out, refill, row, set_up, titled
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class SettingsPane(QWidget):
                 box.deleteLater()
         names = () if new.fit is None else (*new.fit.data.systems, *new.fit.data.codes)
         if names:
-            refill(self.reference, same(names))
+            refill(self.reference, by_text(names))
         reference = settings.reference or (new.fit.reference if new.fit is not None else None)
         for choice, value in (
             (self.kind, settings.joint), (self.response, settings.response), (self.reference, reference),

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from desktop.core.units import common, scaled
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import choices, refill, same, set_up, stacked, titled
+from desktop.ui.pages import by_text, choices, refill, set_up, stacked, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -99,7 +99,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
     def _fill(self, snapshot: ExperimentSnapshot) -> None:
         self._stale = {self.effects, self.rank}
         self._fill_table(snapshot)
-        refill(self.response, same(snapshot.responses), snapshot.read_response)
+        refill(self.response, by_text(snapshot.responses), snapshot.read_response)
         self.response.setToolTip(self.response.currentText())
         several = len(snapshot.responses) > 1
         self.useless = set() if several else {self.response}

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSizePolicy, QW
 
 from desktop.core.units import capital
 from desktop.ui.elided import Elided
-from desktop.ui.pages import choices, labelled, refill, same, set_up, stacked
+from desktop.ui.pages import by_text, choices, labelled, refill, set_up, stacked
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -103,7 +103,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             self.measured.select(model.view.lines)
         names_of = ((), ()) if model.fit is None else (model.fit.data.codes, model.fit.data.systems)
         for k, (box, names) in enumerate(zip((self.code, self.system), names_of, strict=True)):
-            refill(box, same(names))
+            refill(box, by_text(names))
             if model.cell is not None:
                 box.setCurrentIndex(model.cell[k])
             box.setEnabled(bool(names))
@@ -144,7 +144,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             (self.on_system, suggested[1], self._suggested[1], () if data is None else data.systems),
         ):
             text = box.currentText()
-            refill(box, same(names[:100]))
+            refill(box, by_text(names[:100]))
             box.setEditText(name if text in ("", old_name) else text)
             line = box.lineEdit()
             if line is not None and not line.hasFocus():

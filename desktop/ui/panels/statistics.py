@@ -1,4 +1,4 @@
-"""What run, selection and phases are made of, side by side, and how processors share the work."""
+"""POP efficiencies, accounts and messages of run, selection and phases, and charts of one range."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class Metric:
     form: str = ""
 
     def texts(self, values: Sequence[float], unit: str) -> list[str]:
-        """Of all ranges."""
+        """The cells of all ranges."""
         if self.form == "%":
             return ["–" if np.isnan(v) else f"{100 * v:.1f} %" for v in values]
         if self.form == "count":
             return ["–" if np.isnan(v) else grouped(v) for v in values]
         if not self.form:
             return [digits(v) for v in values]
-        of = common(values, unit)
-        return [scaled(v, of) for v in values]
+        scale = common(values, unit)
+        return [scaled(v, scale) for v in values]
 
 
 METRICS: tuple[Metric, ...] = (
@@ -96,25 +96,23 @@ METRICS: tuple[Metric, ...] = (
 
 
 def _shown_metrics(ranges: Mapping[str, Floats]) -> Iterator[Metric]:
-    """Those of `METRICS` that say something: no accounts in which no range spends any time."""
+    """`METRICS` without the accounts in which no range spends any time."""
     for metric in METRICS:
         if not metric.name.endswith(("_account_part", "costs", "path")) or (ranges[metric.name] > 0).any():
             yield metric
 
 
-def _of_trace(one: Measured) -> Metric:
+def _of_trace(measured: Measured) -> Metric:
     """The row of a metric that the trace has."""
-    of = one.quantity
-    unit = f" ({of.unit})" if of.unit and not of.physical else ""
-    kind = "Counted per second" if one.rate else "Mean over time"
+    name, quantity = f"metric {measured.name}", measured.quantity
+    unit = f" ({quantity.unit})" if quantity.unit and not quantity.physical else ""
+    kind = "Counted per second" if measured.rate else "Mean over time"
     tip = f"{kind}, of all locations together, as the tracer measured it"
-    return Metric(
-        printable(of.name, 60) + printable(unit), tip, f"metric {one.name}", "unit" if of.physical else ""
-    )
+    return Metric(printable(quantity.name, 60) + printable(unit), tip, name, "unit" * quantity.physical)
 
 
 class StatisticsPanel(Panel):
-    """Rows are numbers, columns ranges; beside them a picture of the range in focus."""
+    """A table, metrics by ranges, and beside it a chart of the range in focus."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
@@ -133,12 +131,12 @@ class StatisticsPanel(Panel):
         for widget in (self.picture, self.scope):
             self._head.addWidget(widget, 1)
         split = divided(Qt.Orientation.Horizontal, (self.table, 3), (self.chart, 2))
-        self._whole = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
-        self._whole.addLayout(self._head)
-        self._whole.addWidget(split, 1)
-        self._whole.addWidget(self.note)
-        # The least of the lower arrangement, not of the one that happens to be.
-        self._whole.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+        self._box = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
+        self._box.addLayout(self._head)
+        self._box.addWidget(split, 1)
+        self._box.addWidget(self.note)
+        # The minimum is that of the lower arrangement, not of the present one.
+        self._box.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._narrow = False
         self._draw()
 
@@ -148,39 +146,39 @@ class StatisticsPanel(Panel):
         return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
 
     def room(self) -> int:
-        """The height in which all numbers are seen."""
+        """The height in which all rows are seen."""
         rows = max(self.model.rowCount(), 12) * self.table.verticalHeader().defaultSectionSize()
         return rows + self.table.horizontalHeader().sizeHint().height() + 2 * self.fontMetrics().height()
 
     def heightForWidth(self, width: int) -> int:
-        """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
+        """The least height; a scroll area asks for it, as the note is wrapped."""
         return self.minimumSizeHint().height()
 
     def _arrange(self) -> None:
-        """Numbers and picture beside each other, or one of them where there is no room for both; what is
-        chosen above them, or beside them where that leaves too little height."""
+        """Numbers and picture beside each other, or one of them where there is no room for both; the boxes
+        above them, or beside them where that leaves too little height."""
         em = self.fontMetrics().height()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         narrow = self.width() < _BESIDE * em
         if narrow != self._narrow:
             self._narrow = narrow
-            more = {"numbers": "Numbers"} if narrow else {}
-            refill(self.picture, more | _PICTURES, "numbers" if narrow else None)
+            first = {"numbers": "Numbers"} if narrow else {}
+            refill(self.picture, first | _PICTURES, "numbers" if narrow else None)
         self.picture.setToolTip(self.picture.currentText())  # which may be cut
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
         self.chart.setVisible(not numbers)
         low = self.height() < max(_ABOVE * em, 0 if narrow else min(self.room() + 5 * em, 20 * em))
-        self.note.setVisible(not (narrow or low))  # then it is told where the pointer rests
-        way = QBoxLayout.Direction
-        self._whole.setDirection(way.RightToLeft if low else way.TopToBottom)
-        self._head.setDirection(way.TopToBottom if low else way.LeftToRight)
+        self.note.setVisible(not (narrow or low))  # then it is in tooltips
+        direction = QBoxLayout.Direction
+        self._box.setDirection(direction.RightToLeft if low else direction.TopToBottom)
+        self._head.setDirection(direction.TopToBottom if low else direction.LeftToRight)
         edge = 3 if low else 6
-        self._whole.setContentsMargins(6, edge, 6, edge)
+        self._box.setContentsMargins(6, edge, 6, edge)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        same = new.explained is old.explained and why_empty(new) == why_empty(old)
-        if same and (new.marked, new.project.names) == (old.marked, old.project.names):
+        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if unchanged and (new.marked, new.project.names) == (old.marked, old.project.names):
             return
         self._explained = new.explained
         self._fill()
@@ -213,8 +211,8 @@ class StatisticsPanel(Panel):
         # Arrays: a column of pandas takes longer to get and to set than all that is computed here.
         ranges: dict[str, Floats] = {str(name): frame[name].to_numpy() for name in frame.columns}
         for name in ACCOUNTS:
-            whole = ranges["duration_s"] * ranges["processors"]
-            ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
+            total = ranges["duration_s"] * ranges["processors"]
+            ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / total
         marked = self._marked_regions()
         of_trace = [_of_trace(one) for one in explained.metrics]
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
@@ -240,7 +238,7 @@ class StatisticsPanel(Panel):
         self.table.show_frame(DataFrame(values), columns, marks)
 
     def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
-        """A row for each marked region, and what the trace numbers those of its name."""
+        """A row for each marked region, and the numbers of the regions of its name in the trace."""
         snapshot = self._workbench.snapshot
         regions = () if snapshot.document is None else snapshot.document.regions
         tip = "Inclusive time of the marked region, of all processors together"
@@ -302,18 +300,18 @@ def _concurrency(label: str, stats: RangeStats) -> tuple[Content, str]:
         (Series("bars", levels, shares, label, "curve", names=names),),
         verticals=((stats.computing, f"mean {stats.computing:.3g}"),),
     )
-    most = int(np.argmax(shares))
-    return content, f"{label}: most of the time ({shares[most]:.1f} %) {levels[most]:g} processors compute."
+    k = int(np.argmax(shares))
+    return content, f"{label}: most of the time ({shares[k]:.1f} %) {levels[k]:g} processors compute."
 
 
 def _utilization(label: str, stats: RangeStats, names: tuple[str, ...]) -> tuple[Content, str]:
-    there = np.flatnonzero(stats.is_processor)
-    values = 100 * stats.utilization[there]
-    words = tuple(f"{names[i]}: {v:.1f} %" for i, v in zip(there.tolist(), values, strict=True))
-    if there.size > _BARS:
-        groups = np.array_split(np.arange(there.size), _BARS)
+    used = np.flatnonzero(stats.is_processor)
+    values = 100 * stats.utilization[used]
+    words = tuple(f"{names[i]}: {v:.1f} %" for i, v in zip(used.tolist(), values, strict=True))
+    if used.size > _BARS:
+        groups = np.array_split(np.arange(used.size), _BARS)
         words = tuple(
-            f"{names[there[g[0]]]} to {names[there[g[-1]]]}: {values[g].min():.1f} to {values[g].max():.1f} %"
+            f"{names[used[g[0]]]} to {names[used[g[-1]]]}: {values[g].min():.1f} to {values[g].max():.1f} %"
             for g in groups
         )
         values = np.array([values[g].mean() for g in groups])
@@ -327,25 +325,25 @@ def _utilization(label: str, stats: RangeStats, names: tuple[str, ...]) -> tuple
 
 
 def accounts(label: str, stats: RangeStats, waits: str) -> tuple[Content, str]:
-    """The accounts of a range as bars, and the largest in a sentence; `waits`: why there are none."""
+    """The accounts of a range as bars, and the largest in words; `waits`: why there are none."""
     parts = stats.account_parts()
     if not parts:
         return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""
-    shown = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
-    values = np.array([part for _, part in shown])
+    bars = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
+    values = np.array([part for _, part in bars])
     total = stats.duration_s * stats.processors
     words = tuple(
         f"{title}: {part:.2f} %, {quantity(part / 100 * total, 'proc·s')}. {meaning}"
-        for (title, meaning), part in shown
+        for (title, meaning), part in bars
     )
     content = Content(
         Axis("Processor time (%)", zero=True),
-        Axis("", categories=tuple(title for (title, _), _ in shown)),
+        Axis("", categories=tuple(title for (title, _), _ in bars)),
         (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=words),),
         horizontal_bars=True,
     )
-    most = ", ".join(f"{title} {part:.1f} %" for (title, _), part in reversed(shown[-3:]))
-    return content, f"{label}: {most} of the processors' time."
+    largest = ", ".join(f"{title} {part:.1f} %" for (title, _), part in reversed(bars[-3:]))
+    return content, f"{label}: {largest} of the processors' time."
 
 
 PANEL = PanelSpec(

@@ -22,7 +22,18 @@ from PySide6.QtWidgets import (
 from desktop.core.units import percent, quantity, signed, time_scale
 from desktop.data.columns import Column, TableRow
 from desktop.ui.guard import guarded
-from desktop.ui.pages import beside, choices, labelled, lay_out, refill, row, same, set_up, titled, together
+from desktop.ui.pages import (
+    beside,
+    by_text,
+    choices,
+    labelled,
+    lay_out,
+    refill,
+    row,
+    set_up,
+    titled,
+    together,
+)  # fmt: skip
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import FrameView
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -216,7 +227,7 @@ class WhatIfPanel(Panel):
         self._enable()
 
     def _fill_boxes(self, state: Imagined) -> None:
-        refill(self.region, same(state.regions))
+        refill(self.region, by_text(state.regions))
         refill(self.phase, {k: f"{k + 1}" for k in range(state.phases)})
 
     def _say(self, state: Imagined, ready: str) -> None:
