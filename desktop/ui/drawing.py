@@ -69,7 +69,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class SheetText:
-    """Words on a sheet, see `Sheet.text`."""
+    """A text on a sheet, see `Sheet.text`."""
 
     x: float
     y: float
@@ -81,8 +81,8 @@ class SheetText:
     upright: bool
 
     @property
-    def before(self) -> float:
-        """The part of the words that stands before x."""
+    def lead(self) -> float:
+        """The part of the width of the words that lies to the left of x."""
         return {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
 
 
@@ -123,15 +123,15 @@ class Sheet(Protocol):
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
     def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
-        """A colour as opaque at each point (rows, columns) of a box (x, y, w, h) as is said, 0 to 255."""
+        """A colour over a box (x, y, w, h), with an opacity, 0 to 255, at each point (rows, columns)."""
 
     def area(self, points: ArrayLike, fill: Fill) -> None:
         """A polygon."""
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
-    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
-        """A quadratic Bezier curve with the control point `to`: any parabola, exactly."""
+    def bend(self, start: Point, control: Point, end: Point, stroke: Stroke) -> None:
+        """A quadratic Bezier curve, by which any parabola is exact."""
 
     def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None: ...
     def text(
@@ -168,21 +168,21 @@ class Sheet(Protocol):
                 self.line(corners, stroke)
 
     def dots(self, places: ArrayLike, side: float, fill: Fill) -> None:
-        """Squares with these upper left corners: what is left of marks that are too many."""
+        """Squares with these upper left corners, in place of marks that are too many."""
         corners = _array(places, 2)
         self.rects(np.column_stack([corners, np.full(corners.shape, side)]), fill)
 
-    def cells(self, colours: Bytes, shown: Flags, box: tuple[float, float, float, float]) -> None:
+    def cells(self, colours: Bytes, filled: Flags, box: tuple[float, float, float, float]) -> None:
         """Fill a box (x, y, w, h) with even cells of these colours (rows, columns, 3), where they are
-        `shown` (rows, columns)."""
-        (x, y, width, height), (rows, columns) = box, shown.shape
+        `filled` (rows, columns)."""
+        (x, y, width, height), (rows, columns) = box, filled.shape
         w, h = width / columns, height / rows
         by_colour: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
         for i in range(rows):
-            other = np.any(np.diff(colours[i].astype(int), axis=0), axis=1)
-            changes = np.flatnonzero(other | np.diff(shown[i]))
+            differs = np.any(np.diff(colours[i].astype(int), axis=0), axis=1)
+            changes = np.flatnonzero(differs | np.diff(filled[i]))
             for a, b in pairwise([0, *(changes + 1).tolist(), columns]):  # neighbours that are alike as one
-                if shown[i, a]:
+                if filled[i, a]:
                     rect = (x + a * w, y + i * h, (b - a) * w, h)
                     by_colour.setdefault(tuple(colours[i, a].tolist()), []).append(rect)
         for colour, rects in by_colour.items():
@@ -205,7 +205,7 @@ def text_width(words: str, size: float, *, bold: bool = False) -> float:
 
 
 def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
-    """`words`, cut with an ellipsis to what `room` mm hold; nothing if they hold not even that."""
+    """`words`, cut with an ellipsis to `room` mm; empty if not even that fits."""
     words = printable(words)
     if text_width(words, size, bold=bold) <= room:
         return words
@@ -246,10 +246,10 @@ def _corners(x: ArrayLike, y: ArrayLike) -> Floats:
 
 
 def shaded(opacity: Bytes, colour: str) -> QImage:
-    """A picture of one colour, as opaque (rows, columns) as is said."""
-    known, alpha = QColor(colour), opacity.astype(np.uint32)
+    """An image of one colour with these opacities (rows, columns), 0 to 255."""
+    rgb, alpha = QColor(colour), opacity.astype(np.uint32)
     pixels = alpha << 24
-    for shift, part in ((16, known.red()), (8, known.green()), (0, known.blue())):
+    for shift, part in ((16, rgb.red()), (8, rgb.green()), (0, rgb.blue())):
         pixels |= ((alpha * part + 127) // 255) << shift
     height, width = pixels.shape
     image = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
@@ -270,8 +270,7 @@ class SvgSheet(Sheet):
         self._clips: list[str] = []
 
     def svg(self, title: str, text: str = "", *, inline: bool = False) -> str:
-        """The document; `inline` without XML head, to stand in HTML. `title` and `text` are for readers
-        who cannot see it."""
+        """The document; `inline`: without XML head, for HTML. `title` and `text` are for screen readers."""
         size = f'width="{_n(self.width)}mm" height="{_n(self.height)}mm"'
         if inline:
             size = 'width="100%"'
@@ -312,8 +311,8 @@ class SvgSheet(Sheet):
         if path:
             self._parts.append(f'<path d="{path}" {_pen(stroke)}/>')
 
-    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
-        a, b, c, d, e, f = map(_n, (*start, *to, *end))
+    def bend(self, start: Point, control: Point, end: Point, stroke: Stroke) -> None:
+        a, b, c, d, e, f = map(_n, (*start, *control, *end))
         self._parts.append(f'<path d="M{a} {b}Q{c} {d} {e} {f}" {_pen(stroke)}/>')
 
     def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None:
@@ -349,13 +348,13 @@ class SvgSheet(Sheet):
 
 
 def _n(value: float) -> str:
-    """Hundredths of a millimetre are finer than any printer's dot that is seen."""
+    """A number in hundredths of a millimetre, finer than visible dots of a printer."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
-def _x(text: str, most: int = 200) -> str:
-    return escape(printable(text, most))
+def _x(text: str, limit: int = 200) -> str:
+    return escape(printable(text, limit))
 
 
 def _path(points: Floats) -> str:
@@ -402,7 +401,7 @@ class QtSheet(Sheet):
     def _font(self) -> QFont:
         font = QFont(FAMILY)
         font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
-        # What is one sign in a PDF is not found by its letters.
+        # Ligatures in a PDF are not found by their letters.
         font.setFeature(QFont.Tag("liga"), 0)
         return font
 
@@ -454,8 +453,8 @@ class QtSheet(Sheet):
             self._painter.setPen(self._pen(stroke))
             self._painter.drawLines(placed)
 
-    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
-        begin, bent, last = self._points([start, to, end])
+    def bend(self, start: Point, control: Point, end: Point, stroke: Stroke) -> None:
+        begin, bent, last = self._points([start, control, end])
         path = QPainterPath(begin)
         path.quadTo(bent, last)
         self._painter.strokePath(path, self._pen(stroke))
@@ -471,13 +470,13 @@ class QtSheet(Sheet):
         self._font.setBold(text.bold)
         painter.setFont(self._font)
         painter.setPen(QColor(text.colour))
-        # The painter's own width, so that what ends here ends here on every device.
+        # The width by the painter's metrics, so that anchored text ends at x on every device.
         wide = QFontMetricsF(self._font, painter.device()).horizontalAdvance(text.words)
         painter.save()
         painter.translate(QPointF(text.x, text.y) * self._scale)
         if text.upright:
             painter.rotate(-90)
-        painter.drawText(QPointF(-text.before * wide, 0), text.words)
+        painter.drawText(QPointF(-text.lead * wide, 0), text.words)
         painter.restore()
 
     @contextmanager
@@ -496,7 +495,7 @@ class QtSheet(Sheet):
             self._painter.restore()
 
     def _hatch(self, box: QRectF, fill: Fill) -> None:
-        """Lines over `box`, at places that do not depend on it: neighbours of one hatch join."""
+        """Lines over `box`, at places that do not depend on it, so that neighbours of one hatch join."""
         k = self._scale / self.unit
         apart = _APART * k
         self._painter.setPen(QPen(QColor(fill.ink), _THIN * k))
@@ -513,11 +512,11 @@ class QtSheet(Sheet):
             lines += [QLineF(x, box.top(), x, box.bottom()) for x in _grid(box.left(), box.right(), apart)]
         step, high = apart * 2**0.5, box.height()
         if fill.hatch == "\\":
-            at = _grid(box.left() - box.bottom(), box.right() - box.top(), step)
-            lines += [QLineF(c + box.top(), box.top(), c + box.bottom(), box.bottom()) for c in at]
+            offsets = _grid(box.left() - box.bottom(), box.right() - box.top(), step)
+            lines += [QLineF(c + box.top(), box.top(), c + box.bottom(), box.bottom()) for c in offsets]
         if fill.hatch == "/":
-            at = _grid(box.left() + box.top(), box.right() + box.bottom(), step)
-            lines += [QLineF(c - box.top(), box.top(), c - box.top() - high, box.bottom()) for c in at]
+            offsets = _grid(box.left() + box.top(), box.right() + box.bottom(), step)
+            lines += [QLineF(c - box.top(), box.top(), c - box.top() - high, box.bottom()) for c in offsets]
         self._painter.drawLines(lines)
 
     def _points(self, points: ArrayLike) -> list[QPointF]:

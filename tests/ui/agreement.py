@@ -102,7 +102,7 @@ def disagreements(page: TracePage, settle: Callable[[], object]) -> list[str]:
 
 def figures_of(panel: QWidget) -> dict[str, str]:
     """The figures of the panel Phases, whole."""
-    found = {name: figure.whole for name in FACTS for figure in [panel.findChild(QLabel, name)]}
+    found = {name: figure.full_text for name in FACTS for figure in [panel.findChild(QLabel, name)]}
     found["n"] = str(panel.n.value())  # type: ignore[attr-defined]
     found["model"] = str(panel.model.currentData())  # type: ignore[attr-defined]
     found["button"] = panel.findChild(QWidget, "suggested").text()  # type: ignore[union-attr]

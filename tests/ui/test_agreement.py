@@ -120,7 +120,7 @@ def test_what_contradicts_is_seen(
     }
     for figure, (old, new) in changes.items():
         label: Any = panel.findChild(QLabel, figure)
-        said = label.whole
+        said = label.full_text
         assert old in said
         label.say(said.replace(old, new, 1))
         assert disagreements(page, lambda: settle(qtbot, page)), figure

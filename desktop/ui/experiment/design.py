@@ -61,11 +61,11 @@ _OFFERS = (
 )
 #: Around the run sheet on paper.
 _MARGIN_MM = 15
-_LEAST = {"3": "any", "4": "IV or more", "5": "V or more"}
+_RESOLUTIONS = {"3": "any", "4": "IV or more", "5": "V or more"}
 
 
 class DesignStep(Step):
-    """The plan as a list of offers, and what follows from the one that is chosen."""
+    """A list of designs on offer, and the properties of the chosen one."""
 
     title = "Design"
 
@@ -77,7 +77,7 @@ class DesignStep(Step):
             valueChanged=lambda _: self._show_fitting(),
         )  # fmt: skip
         self.least = choices(
-            _LEAST, act=lambda _: self._show_fitting(), name="Least resolution",
+            _RESOLUTIONS, act=lambda _: self._show_fitting(), name="Least resolution",
             toolTip="IV keeps main effects clear of pairs, V keeps pairs clear of pairs as well",
         )  # fmt: skip
         self.kind = choices(_KINDS, act=self._set_kind, name="Kind of design")
@@ -152,8 +152,8 @@ class DesignStep(Step):
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         experiment, design = new.project.experiment, new.design
         if experiment is None or design is None:
-            what = "This is a table of runs, so its design is what was run. Steps 4 and 5 read it."
-            self.set_empty(what if new.project.imported is not None else "")
+            reason = "This is a table of runs, so its design is what was run. Steps 4 and 5 read it."
+            self.set_empty(reason if new.project.imported is not None else "")
             return
         self.set_empty("")
         self._showing = True
@@ -196,8 +196,8 @@ class DesignStep(Step):
         self.seed.setText(", then ".join(map(str, experiment.sheet().seeds)))
         warning = design.note
         if plan.fold_after:
-            done = count(plan.fold_after, "replicate")
-            warning += f". The second half was added after {done} of the first, which keep their order."
+            first = count(plan.fold_after, "replicate")
+            warning += f". The second half was added after {first} of the first, which keep their order."
         if design.unperturbed < 0 and "without any delay" not in warning:
             warning = " ".join((warning, "The run without any delay is not among these.")).strip()
         self.warning.setVisible(bool(warning))
@@ -211,7 +211,7 @@ class DesignStep(Step):
     def _show_offers(self, new: ExperimentSnapshot, experiment: Experiment, design: Design) -> None:
         rows = []
         replicates = experiment.plan.replicates
-        chosen = ""
+        current = ""
         least, budget = int(self.least.currentData()), self.budget.value() or MOST_RUNS
         for offer in new.offers:
             if offer.runs > budget or 0 < offer.resolution < least:
@@ -224,7 +224,7 @@ class DesignStep(Step):
                 and experiment.plan.fold is None
                 and (not experiment.plan.generators or experiment.plan.generators == offer.generators)
             ):
-                chosen = key
+                current = key
             time = quantity(trials * new.run_s, "s", 3) if math.isfinite(new.run_s) else "measure first"
             words = " ".join(f"{k}:{n}" for k, n in enumerate(offer.word_lengths, 1) if n)
             rows.append(
@@ -237,7 +237,7 @@ class DesignStep(Step):
                 )
             )  # fmt: skip
         self.offers.show_rows(_OFFERS, rows)
-        self.offers.select_key(chosen)
+        self.offers.select_key(current)
         why = (
             "Designs for so many factors are made when you ask: choose a kind, and type generators or take "
             "the best that is found."
@@ -285,17 +285,17 @@ class DesignStep(Step):
             text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
         effect, df = self.effect.value(), self._sigma_df(new)
         if sigma > 0 and effect > 0 and experiment.plan.kind != "orthogonal-array":
-            wanted = [replicates_to_find(sigma, effect, design.runs, v) for v in (math.inf, df)]
-            text += f" An effect of {digits(effect, 3)} takes {count(wanted[0], 'replicate')}"
+            needed = [replicates_to_find(sigma, effect, design.runs, v) for v in (math.inf, df)]
+            text += f" An effect of {digits(effect, 3)} takes {count(needed[0], 'replicate')}"
             bound = digits(sigma_bound(sigma, df), 3)
             if math.isfinite(df):
-                text += f", and {wanted[1]} to be sure: the true deviation is below {bound} with 90 %"
+                text += f", and {needed[1]} to be sure: the true deviation is below {bound} with 90 %"
             text += "."
         self.power.setText(text)
         self.power_chart.set_content(charts.power(effect, sigma, design.runs, df, replicates))
 
     def _sigma_df(self, new: ExperimentSnapshot) -> float:
-        """Degrees of freedom of the standard deviation; infinite of one that was typed."""
+        """Degrees of freedom of the standard deviation; infinite if it was typed."""
         if not math.isclose(self.sigma.value(), _sigma_of(new), abs_tol=1e-6):
             return math.inf
         if new.effects is not None and new.effects.df > 0:
@@ -303,28 +303,28 @@ class DesignStep(Step):
         return math.inf if new.estimate is None else new.estimate.runs - 1.0
 
     def _show_advice(self, new: ExperimentSnapshot) -> None:
-        """Which design, and why."""
+        """Show the recommended design, with the reason."""
         experiment = new.project.experiment
-        known = [(o.runs, o.resolution) for o in new.offers if o.kind in ("full", "regular")]
+        offers = [(o.runs, o.resolution) for o in new.offers if o.kind in ("full", "regular")]
         self._advised: Recommended | None = None
         base = new.effects.unperturbed if new.effects else new.run_s
         sigma = self.sigma.value()
-        if experiment is not None and known and experiment.plan.fold is None:
+        if experiment is not None and offers and experiment.plan.fold is None:
             measured = sigma > 0 and base > 0
             noise = sigma / base if measured else NOISE
-            # What cannot be seen with any number of runs is no advice.
+            # Not an effect that no number of runs could show.
             effect = max(EFFECT, noise / 2)
             with contextlib.suppress(ValueError):
-                self._advised = recommend(len(experiment.names), noise, effect, 4, known)
+                self._advised = recommend(len(experiment.names), noise, effect, 4, offers)
         advised = self._advised
         self.advice.setVisible(advised is not None)
         self.take_advice.setVisible(advised is not None)
         if advised is not None and experiment is not None:
             plan = experiment.plan
             self.advice.setText(f"Recommended: {advised.text(1.0, new.run_s)}.")
-            now = plan.runs or 1 << len(experiment.names), plan.replicates
-            same = now == (advised.runs, advised.replicates)
-            self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
+            present = plan.runs or 1 << len(experiment.names), plan.replicates
+            unchanged = present == (advised.runs, advised.replicates)
+            self.take_advice.setEnabled(not unchanged or plan.kind not in ("regular", "full"))
 
     @described
     def _take_advice(self, experiment: Experiment) -> None:
@@ -342,9 +342,9 @@ class DesignStep(Step):
 
     @described
     def _take_plan(self, experiment: Experiment, /, label: str, **changes: object) -> None:
-        """Another design: nothing of the one before but replicates and seed."""
-        kept = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
-        self._plan(label, **{**vars(kept), **changes})
+        """Take another design, keeping only replicates and seed."""
+        base = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
+        self._plan(label, **{**vars(base), **changes})
 
     def _edit(self, label: str, experiment: Experiment) -> None:
         self.bench.edit(label, experiment)
@@ -360,14 +360,14 @@ class DesignStep(Step):
         if kind == "orthogonal-array":
             fits_in = [n for n, (_, sizes) in ARRAYS.items() if len(sizes) >= len(experiment.factors)]
             name = fits_in[0] if fits_in else "L32"
-            wanted = next((n for n in ("L9", "L25", "L27") if n in fits_in), name)
-            self._take_plan("search with an array", kind=kind, array=wanted)
+            array = next((n for n in ("L9", "L25", "L27") if n in fits_in), name)
+            self._take_plan("search with an array", kind=kind, array=array)
         elif kind == "plackett-burman":
             self._take_plan("take Plackett-Burman", kind=kind)
         else:
-            most = min(MOST_RUNS, 1 << len(experiment.factors))
+            full = min(MOST_RUNS, 1 << len(experiment.factors))
             offers = (o for o in self.bench.snapshot.offers if o.kind in ("full", "regular"))
-            runs = next((o.runs for o in offers if o.resolution != 3), most)
+            runs = next((o.runs for o in offers if o.resolution != 3), full)
             self._take_plan("take a fraction", kind=kind, runs=runs)
 
     @described
@@ -381,7 +381,7 @@ class DesignStep(Step):
 
     @described
     def _set_fold(self, experiment: Experiment, word: str) -> None:
-        """Of an experiment that has trials, the mirror image follows after all that is planned."""
+        """Fold the design; if there are trials, the mirror image follows after all planned ones."""
         fold = {"none": None, "all": ""}.get(word, word.removeprefix("factor "))
         if not self._showing and fold != experiment.plan.fold:
             label = "fold over" if fold is not None else "fold back"
@@ -407,7 +407,7 @@ class DesignStep(Step):
 
     @described
     def _print(self, experiment: Experiment) -> None:
-        """On paper; as PDF where the system has no printing."""
+        """Print the run sheet; write a PDF where the system cannot print."""
         try:
             from PySide6.QtPrintSupport import QPrintDialog, QPrinter
         except ImportError:
@@ -419,7 +419,7 @@ class DesignStep(Step):
 
 
 def _generators(experiment: Experiment) -> tuple[str, ...]:
-    """Those of the half, where it is folded."""
+    """The generators of the design, of the half if it is folded."""
     return experiment.plan.generators or experiment.folded(None, begun=False).design().generators
 
 
@@ -434,7 +434,7 @@ def _kind_name(offer: Design) -> str:
 
 
 def _sigma_of(new: ExperimentSnapshot) -> float:
-    """Of one trial: from the trials so far, else from the estimate."""
+    """Standard deviation of one trial: from the trials so far, else from the estimate."""
     effects = new.effects
     if (
         effects is not None
@@ -448,7 +448,7 @@ def _sigma_of(new: ExperimentSnapshot) -> float:
 
 def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     """Generators, defining relation, aliases and what is clear, in words."""
-    (first, *others), equal = described_in_words(design)
+    (first, *more), equal = described_in_words(design)
     parted = (
         (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})")
         for f in factors
@@ -456,7 +456,7 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     )
     named = ", ".join(" ".join(filter(None, words)) for words in parted)
     described = [f"<b>{escape(first)}</b>", *([f"Factors: {escape(named)}."] if named else [])]
-    described += map(escape, others)
+    described += map(escape, more)
     if equal:
         described.append("These cannot be told apart (up to two-factor interactions):")
     listed = "".join(f"<li>{escape(one)}</li>" for one in equal)

@@ -70,11 +70,11 @@ _INNER = {
     "minimum": "minimum of repeats",
     "mean": "mean of repeats",
 }
-_SHOWN = {"full": "full effects", "half": "half effects (coefficients)"}
+_EFFECT_KINDS = {"full": "full effects", "half": "half effects (coefficients)"}
 
 
 class ReadStep(Step):
-    """Everything follows from `Effects`; a click on a term marks it in every table and chart."""
+    """Tables and charts of `Effects`; a click on a term marks it in all of them."""
 
     title = "Read"
 
@@ -85,15 +85,15 @@ class ReadStep(Step):
         def setting(
             entries: Mapping[str, str], name: str, field: str, label: str, read: Callable[[str], object] = str
         ) -> QComboBox:
-            """A box for a field of the analysis; `label` names the step, with what was chosen."""
+            """A box for a field of the analysis; `label`: the name of the edit, with the choice."""
             return choices(
                 entries, act=lambda w: bench.set_analysis(label.format(w or "nothing"), **{field: read(w)}),
                 name=name,
             )  # fmt: skip
 
         self.response = choices({}, act=bench.choose_rows, name="Response")
-        self.shown = setting(
-            _SHOWN, "Effects or half effects", "half", "show {} effects", lambda w: w == "half"
+        self.view_kind = setting(
+            _EFFECT_KINDS, "Effects or half effects", "half", "show {} effects", lambda w: w == "half"
         )
         self.error = setting(_ERRORS, "Standard error from", "error", "change the error", lambda w: w or None)
         self.limit = setting(_LIMITS, "Marked above", "threshold", "change the limit")
@@ -157,8 +157,8 @@ class ReadStep(Step):
         for part in (upper, self.lower_plots):
             part.setMinimumHeight(13 * self.fontMetrics().height())  # lower, a chart tells nothing
         left = stacked((self.tables, 1), self.notes)
-        what = (
-            self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.shown,
+        boxes = (
+            self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.view_kind,
         )  # fmt: skip
         errors = (
             QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Take off"),
@@ -166,7 +166,7 @@ class ReadStep(Step):
         )  # fmt: skip
         lay_out(
             self.content,
-            row(QLabel("Response"), *what, None),
+            row(QLabel("Response"), *boxes, None),
             row(*errors, None),
             row((self.answer, 1), self.confirm),
             self.confirmed,
@@ -202,7 +202,7 @@ class ReadStep(Step):
         self.pinning.show_snapshot(old, new)
 
     def _show_answer(self, new: ExperimentSnapshot) -> None:
-        """First of all, in words."""
+        """Show the answer in words."""
         self.answer.setText(new.answer.text if new.answer is not None else "")
         self.confirm.setVisible(new.project.experiment is not None)
         named = new.answer is not None and bool(new.answer.named)
@@ -212,7 +212,7 @@ class ReadStep(Step):
             self.confirmed.setText(f"{capital(describe_confirmed(new.confirmed, new.unit))}.")
 
     def ask_confirmation(self) -> None:
-        """Show what is run to confirm the largest effect, and run it if the user says so."""
+        """Show the commands that confirm the largest effect, and run them if the user agrees."""
         snapshot = self.bench.snapshot
         names = snapshot.answer.named[:1] if snapshot.answer is not None else ()
         errand = self.bench.confirmation(names)
@@ -231,13 +231,13 @@ class ReadStep(Step):
         of_rows = table.choices if table is not None else ()
         if of_rows:
             items = {f"{name}={v}": f"{name} = {v}" for name, values in of_rows for v in values}
-            chosen = "=".join(imported.where[0]) if imported is not None and imported.where else ""
-            refill(self.rows, {"": "all", **items}, chosen)
+            selected = "=".join(imported.where[0]) if imported is not None and imported.where else ""
+            refill(self.rows, {"": "all", **items}, selected)
         self.rows.setVisible(bool(of_rows))
         self.rows_label.setVisible(bool(of_rows))
         power = f"{analysis.transform:g}"
         for box, entries, word in (
-            (self.shown, _SHOWN, "half" if analysis.half else "full"),
+            (self.view_kind, _EFFECT_KINDS, "half" if analysis.half else "full"),
             (self.error, _ERRORS, analysis.error or ""),
             (self.limit, _LIMITS, analysis.threshold),
             (self.power, _POWERS | ({} if power in _POWERS else {power: f"power {power}"}), power),
@@ -351,8 +351,8 @@ class ReadStep(Step):
         """As many bars as have room for their names."""
         em = self.fontMetrics().height()
         rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
-        half, most = new.project.analysis.half, max(4, min(30, rows))
-        content = charts.pareto(new.effects, new.every, half, new.effect_unit, new.selected, most)
+        half, bars = new.project.analysis.half, max(4, min(30, rows))
+        content = charts.pareto(new.effects, new.every, half, new.effect_unit, new.selected, bars)
         self.pareto.set_content(content, self.words.text())
 
     @guarded(otherwise=bool)
@@ -397,17 +397,17 @@ class ReadStep(Step):
         levels = [combo.currentData() for combo in self.setting.values()]
         if len(levels) != len(effects.trials.factors):
             return
-        at = effects.predict(levels)
+        p = effects.predict(levels)
         unit = f" {new.unit}" if new.unit else ""
-        share = 100 * at.value / effects.unperturbed if effects.unperturbed else math.nan
+        share = 100 * p.value / effects.unperturbed if effects.unperturbed else math.nan
         text = (
-            f"Predicted {new.response} at the setting below: {digits(at.value)}{unit}, {digits(share, 4)} % "
+            f"Predicted {new.response} at the setting below: {digits(p.value)}{unit}, {digits(share, 4)} % "
             "of the unperturbed run."
         )
-        if math.isfinite(at.low) and math.isfinite(at.high):
-            text += f" With 95 % its mean lies from {digits(at.low)} to {digits(at.high)}{unit}"
-            if math.isfinite(at.new_low) and math.isfinite(at.new_high):
-                text += f", one new trial from {digits(at.new_low)} to {digits(at.new_high)}{unit}"
+        if math.isfinite(p.low) and math.isfinite(p.high):
+            text += f" With 95 % its mean lies from {digits(p.low)} to {digits(p.high)}{unit}"
+            if math.isfinite(p.new_low) and math.isfinite(p.new_high):
+                text += f", one new trial from {digits(p.new_low)} to {digits(p.new_high)}{unit}"
             text += "."
         self.predicted.setText(text)
 
@@ -424,7 +424,7 @@ class ReadStep(Step):
 
 
 class PinPanel(QWidget):
-    """In which phases of a trace the region of a factor runs."""
+    """Shows in which phases of a trace the region of a factor runs."""
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__()
@@ -508,18 +508,18 @@ class PinPanel(QWidget):
 
 def turn_to(combo: QComboBox, word: str) -> None:
     """Choose the item of this word, if there is one."""
-    at = combo.findData(word)
-    if at >= 0:
-        combo.setCurrentIndex(at)
+    index = combo.findData(word)
+    if index >= 0:
+        combo.setCurrentIndex(index)
 
 
 def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
     """Mean response at the eight settings of three factors, over all others."""
     data = effects.trials
-    at = [data.factors.index(n) for n in names]
+    columns = [data.factors.index(n) for n in names]
     means = {}
     for corner in charts.CORNERS:
-        rows = np.all(data.x[:, at] == np.array(corner), axis=1)
+        rows = np.all(data.x[:, columns] == np.array(corner), axis=1)
         means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
     return means
 

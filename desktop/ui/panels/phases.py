@@ -99,8 +99,8 @@ class NumberBox(QSpinBox):
 
 
 class Why(QTextBrowser):
-    """Why time is lost: the causes of the run, and what is said of each phase. A link shows the place:
-    `placeAsked(phase, start_s, end_s, location)`, of which phase and location may be -1."""
+    """Why time is lost: the causes of the run, and a sentence on each phase. Links emit
+    `placeAsked(phase, start_s, end_s, location)`; phase and location may be -1."""
 
     placeAsked = Signal(int, float, float, int)
 
@@ -120,27 +120,27 @@ class Why(QTextBrowser):
         return bool(self._explanation.level)
 
     def say(self, text: str) -> None:
-        """Why there is nothing yet."""
+        """Show why there is no explanation yet."""
         self._explanation = Explanation()
         self.setHtml(f"<p>{escape(text)}</p>")
 
     def set_theme(self, theme: Theme) -> None:
-        """Links keep the colour that they were written in, so the words are written again."""
+        """Write the text again, as links keep the colour that they were written in."""
         self.document().setDefaultStyleSheet(f"a {{ color: {theme.accent} }}")
         if self.shows_causes:
             self.show_words(self._explanation)
 
     def show_words(self, explanation: Explanation) -> None:
         self._explanation = explanation
-        first, *others = [
+        first, *more = [
             f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
             for text, k in explanation.texts
         ]
-        parts = [f"<b>{first}</b>", *others]
+        parts = [f"<b>{first}</b>", *more]
         for k, phase in enumerate(explanation.phases if len(explanation.phases) > 1 else ()):
             head = f"Phase {k + 1}"
-            rest = escape(phase.sentence.removeprefix(head))
-            parts.append(f"<a href='phase:{k}'>{head}</a>{rest}")
+            sentence = escape(phase.sentence.removeprefix(head))
+            parts.append(f"<a href='phase:{k}'>{head}</a>{sentence}")
         self.setHtml("".join(f"<p>{part}</p>" for part in parts))
 
     def _follow(self, url: QUrl) -> None:
@@ -154,43 +154,43 @@ class Why(QTextBrowser):
 
 
 class Figure(QLabel):
-    """A text in the room of so many lines, whatever it says, so that what lies below it stays where it is.
-    What does not fit stands in the tip below what the figure is."""
+    """A text in a fixed number of lines, so that what lies below it does not move. Its tooltip is `meaning`,
+    with the whole text where that does not fit."""
 
-    def __init__(self, what: str, lines: int) -> None:
+    def __init__(self, meaning: str, lines: int) -> None:
         super().__init__()
-        self._what, self._lines, self.whole = what, lines, ""
+        self._meaning, self._lines, self.full_text = meaning, lines, ""
         self.setTextFormat(Qt.TextFormat.PlainText)  # names of regions are strangers'
         self.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def say(self, text: str) -> None:
-        if text != self.whole:
-            self.whole = text
+        if text != self.full_text:
+            self.full_text = text
             self._fit()
 
     def give(self, lines: int) -> None:
-        """Room for so many lines."""
+        """Set the number of lines."""
         if lines != self._lines:
             self._lines = lines
             self.updateGeometry()
             self._fit()
 
-    def explain(self, what: str) -> None:
-        """What the figure is."""
-        self._what = what
+    def explain(self, meaning: str) -> None:
+        """Set the meaning of the figure."""
+        self._meaning = meaning
         self._tip()
 
     def _fit(self) -> None:
-        text = "\n".join(_lines(self.whole, self.font(), self.width(), self._lines))
+        text = "\n".join(_lines(self.full_text, self.font(), self.width(), self._lines))
         if text != self.text():
             self.setText(text)
         self._tip()
 
     def _tip(self) -> None:
-        cut = self.whole if self.text().endswith("…") else ""
-        self.setToolTip(plain("\n".join(part for part in (cut, self._what) if part)))
-        self.setAccessibleDescription(self.whole)
+        cut = self.full_text if self.text().endswith("…") else ""
+        self.setToolTip(plain("\n".join(part for part in (cut, self._meaning) if part)))
+        self.setAccessibleDescription(self.full_text)
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
@@ -212,17 +212,17 @@ class Figure(QLabel):
             self._fit()
 
 
-def _lines(text: str, font: QFont, width: int, most: int) -> list[str]:
-    """At most so many lines of that width; the last ends in an ellipsis if it is not the end of the text."""
+def _lines(text: str, font: QFont, width: int, limit: int) -> list[str]:
+    """The text in at most `limit` lines of this width; the last ends in an ellipsis if it is cut."""
     metrics = QFontMetrics(font)
-    if most == 1 or metrics.horizontalAdvance(text) <= width:
+    if limit == 1 or metrics.horizontalAdvance(text) <= width:
         return [metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)]
     words, first = text.split(" "), 1
     while first < len(words) and metrics.horizontalAdvance(" ".join(words[: first + 1])) <= width:
         first += 1
     return [
         metrics.elidedText(" ".join(words[:first]), Qt.TextElideMode.ElideRight, width),
-        *_lines(" ".join(words[first:]), font, width, most - 1),
+        *_lines(" ".join(words[first:]), font, width, limit - 1),
     ]
 
 
@@ -251,12 +251,12 @@ class PhasesPanel(QScrollArea):
         self.epsilon_plot = EpsilonPlot()
         self.breakpoint_picture = BreakpointPicture()
         self.pictures = set_up(QTabWidget(), documentMode=True, objectName="pictures")
-        for plot, title, what in (
+        for plot, title, tip in (
             (self.epsilon_plot, "Error by n", "Error of the best fit of every n"),
             (self.breakpoint_picture, "Breakpoints by n", "Where the breakpoints of every n lie"),
         ):
             set_up(plot, minimumHeight=8 * self.fontMetrics().height(), nClicked=workbench.set_n)
-            self.pictures.setTabToolTip(self.pictures.addTab(plot, title), f"{what}; a click takes that n")
+            self.pictures.setTabToolTip(self.pictures.addTab(plot, title), f"{tip}; a click takes that n")
         self._content = QWidget()
         fit = stacked(self._controls, self._facts, (self.pictures, 1), spacing=8)
         self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
@@ -269,7 +269,7 @@ class PhasesPanel(QScrollArea):
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
-        """As wide as what it holds where figures stand below their names."""
+        """As wide as its content with figures below their names."""
         return QSize(12 * self.fontMetrics().height(), super().minimumSizeHint().height())
 
     # ---- building
@@ -317,14 +317,14 @@ class PhasesPanel(QScrollArea):
             self._controls.addWidget(widget, *place)
 
     def _seconds_typed(self) -> None:
-        """Another period or time constant; nothing typed: as searched."""
+        """Set another period or time constant; an empty field: as searched."""
         if not self.seconds.isModified():
             return
         self.seconds.setModified(False)
         text = self.seconds.text().strip()
-        wanted = read_seconds(text)
-        if wanted is not None or not text:
-            self._workbench.set_seconds(wanted)
+        seconds = read_seconds(text)
+        if seconds is not None or not text:
+            self._workbench.set_seconds(seconds)
         self._show_seconds(self._workbench.snapshot)
 
     def _show_seconds(self, new: Snapshot) -> None:
@@ -373,7 +373,7 @@ class PhasesPanel(QScrollArea):
             grid.addWidget(self._titles[name], 2 * i, 0)
 
     def _emphasise(self) -> None:
-        """What counts most is larger than the rest, whatever the size of that."""
+        """Make the font of n larger than that of the rest."""
         font = set_up(self.font(), bold=True, pointSizeF=1.35 * self.font().pointSizeF())
         if self.n.font() != font:
             self.n.setFont(font)
@@ -386,7 +386,7 @@ class PhasesPanel(QScrollArea):
         super().changeEvent(event)
 
     def _arrange(self, narrow: bool) -> None:
-        """Buttons and figures beside what they belong to, or below it."""
+        """Put buttons and figures beside their fields and names, or below them."""
         self._narrow = narrow
         for below, row in ((self._suggested, 0), (self._refit, 3)):
             self._controls.addWidget(below, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
@@ -396,10 +396,10 @@ class PhasesPanel(QScrollArea):
             self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
 
     def _needed(self) -> int:
-        """Pixels of width in which buttons stand beside fields, whether they are shown now or not."""
+        """The width (pixels) from which on buttons fit beside fields, also for hidden ones."""
         labels, fields = (self._n_label, self._model_label, self._also_label), (self.n, self.model)
         columns = (labels, fields, (self._suggested, self._refit))
-        widths = (max(one.minimumSizeHint().width() for one in column) for column in columns)
+        widths = (max(w.minimumSizeHint().width() for w in column) for column in columns)
         return sum(widths) + 2 * self._controls.horizontalSpacing() + 2 * _SIDES
 
     @guarded
@@ -411,7 +411,7 @@ class PhasesPanel(QScrollArea):
         for name, lines in _ROOM.items():
             self._values[name].give(lines[tall])
         super().resizeEvent(event)
-        if not self._divided:  # in parts of all the height, not of what is needed least
+        if not self._divided:  # in parts of the height, not of the minimum heights
             self._parts.setSizes([3800, 6200] if tall else [4500, 5500])
 
     # ---- showing
@@ -422,7 +422,7 @@ class PhasesPanel(QScrollArea):
             self.why.show_words(words)
         elif words is not None or problem or new.run is not old.run or not self.why.shows_causes:
             self.why.say(problem or why_empty(new))
-        # else what was said stays until there is something new
+        # else the old text stays until there is a new one
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.explained is not old.explained or why_empty(new) != why_empty(old):
@@ -434,8 +434,8 @@ class PhasesPanel(QScrollArea):
             self._show_fit(new)
         if new.refining and not self._patience.isActive():
             self._patience.start()
-        swept = new.sweep is not old.sweep or new.suggestion is not old.suggestion
-        if swept or new.sweep_cancelled != old.sweep_cancelled:
+        new_sweep = new.sweep is not old.sweep or new.suggestion is not old.suggestion
+        if new_sweep or new.sweep_cancelled != old.sweep_cancelled:
             self._show_sweep(new)
         self._suggested.setEnabled(new.run is not None and not new.as_suggested)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
@@ -457,8 +457,8 @@ class PhasesPanel(QScrollArea):
         if self.n.value() != phases.n:
             self.n.setValue(phases.n)
         if not self.slider.isSliderDown():  # it would slip away under the hand
-            known = 0 if new.sweep is None else int(new.sweep.n[-1])
-            self.slider.setRange(1, max(_SLIDER[budget], known))
+            largest = 0 if new.sweep is None else int(new.sweep.n[-1])
+            self.slider.setRange(1, max(_SLIDER[budget], largest))
         self.slider.setValue(phases.n)
         self.events.setChecked(not phases.pure)
         self._show_seconds(new)
@@ -481,17 +481,18 @@ class PhasesPanel(QScrollArea):
             return
         worst = fit.worst
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
-        of = run.curve.quantity
-        unit = ", refining" if new.refining else f" {of.per('proc·√s')}".rstrip()  # there is no room for both
+        kind = run.curve.quantity
+        # There is no room for both.
+        unit = ", refining" if new.refining else f" {kind.per('proc·√s')}".rstrip()
         self._values["epsilon"].say(digits(fit.epsilon) + unit)
-        off = f"{digits(new.rows[worst].rms, 3)} {of.short}".rstrip()
+        off = f"{digits(new.rows[worst].rms, 3)} {kind.short}".rstrip()
         self._values["worst"].say(f"phase {worst + 1}, r.m.s. {off}")
-        off = f"{digits(rms, 3)} {of.short}".rstrip()
-        self._values["sse"].say(f"{off} ({digits(fit.sse, 3)} {of.of_squares})")
+        off = f"{digits(rms, 3)} {kind.short}".rstrip()
+        self._values["sse"].say(f"{off} ({digits(fit.sse, 3)} {kind.of_squares})")
         note, ratio = f"; {fit.note}" if fit.note else "", float(fit.equidistribution)
         self._values["equal"].say((f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note)
         bounds = (fit.lower, fit.upper) if new.sweep is None else new.sweep.bounds(fit)
-        self._values["certificate"].say(self._certificate_text(*bounds, of.per("proc·√s")))
+        self._values["certificate"].say(self._certificate_text(*bounds, kind.per("proc·√s")))
 
     @staticmethod
     def _certificate_text(low: float, high: float, unit: str) -> str:
@@ -514,9 +515,10 @@ class PhasesPanel(QScrollArea):
             waiting = "none, fitting every n was given up" if new.sweep_cancelled else "working it out…"
             self._values["suggestion"].say(waiting if new.run is not None else "–")
         first, errors, fits = (1, (), ()) if sweep is None else (int(sweep.n[0]), sweep.epsilon, sweep.fits)
-        of = PROCESSORS if new.run is None else new.run.curve.quantity
+        kind = PROCESSORS if new.run is None else new.run.curve.quantity
         model = new.project.phases.model
-        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first, of.of_error)
+        best = suggestion.n if suggestion else None
+        self.epsilon_plot.set_sweep(errors, best, model, first, kind.of_error)
         self.breakpoint_picture.set_sweep(
             [(fit.breaks, fit.breakpoint_low, fit.breakpoint_high) for fit in fits], first
         )

@@ -60,7 +60,7 @@ class _WindowSheet(QtSheet):
 
     def _write(self, text: SheetText) -> None:
         painter, metrics = self._painter, self._painter.fontMetrics()
-        shift = text.before * metrics.horizontalAdvance(text.words)
+        shift = text.lead * metrics.horizontalAdvance(text.words)
         painter.setPen(QColor(text.colour))
         if text.upright:
             with saved(painter):
@@ -91,14 +91,14 @@ class _WindowSheet(QtSheet):
         self._painter.setRenderHint(QPainter.RenderHint.Antialiasing, not sharp)
 
     def _pen(self, stroke: Stroke) -> QPen:
-        whole = not self._painter.testRenderHint(QPainter.RenderHint.Antialiasing)
-        width = max(round(stroke.width) if whole else stroke.width, 1.0)
+        aliased = not self._painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+        width = max(round(stroke.width) if aliased else stroke.width, 1.0)
         return super()._pen(replace(stroke, width=width))
 
     def marks(
         self, places: ArrayLike, outlines: Outlines, reach: float, fill: Fill | None, stroke: Stroke
     ) -> None:
-        """Drawn once and stamped: thousands one by one take ten times as long."""
+        """Draw one and stamp it: thousands one by one take ten times as long."""
         dpr = self._dpr
         half = math.ceil((1.5 * reach + stroke.width) * dpr)
         stamp = QPixmap(2 * half, 2 * half)
@@ -112,7 +112,7 @@ class _WindowSheet(QtSheet):
             self._painter.drawPixmap(QPointF(x, y), stamp)
 
     def dots(self, places: ArrayLike, side: float, fill: Fill) -> None:
-        """Into one picture: as many squares would take half a second."""
+        """Draw them into one picture: as many squares would take half a second."""
         dpr, colour = self._dpr, QColor(fill.colour)
         picture = QImage(
             round(self.width * dpr), round(self.height * dpr), QImage.Format.Format_ARGB32_Premultiplied
@@ -131,17 +131,17 @@ class _WindowSheet(QtSheet):
             pixels[rows + k // wide, columns + k % wide] = alpha << 24 | r << 16 | g << 8 | b  # premultiplied
         self._painter.drawImage(0, 0, picture)
 
-    def cells(self, colours: Bytes, shown: Flags, box: tuple[float, float, float, float]) -> None:
-        rows, columns = shown.shape
+    def cells(self, colours: Bytes, filled: Flags, box: tuple[float, float, float, float]) -> None:
+        rows, columns = filled.shape
         red, green, blue = np.moveaxis(colours.astype(np.uint32), 2, 0)
-        pixels = np.where(shown, 0xFF000000 | red << 16 | green << 8 | blue, 0).astype(np.uint32)
+        pixels = np.where(filled, 0xFF000000 | red << 16 | green << 8 | blue, 0).astype(np.uint32)
         # The format that is scaled at once; others are converted span by span, in several threads.
         picture = QImage(pixels.data, columns, rows, 4 * columns, QImage.Format.Format_ARGB32_Premultiplied)
         self._painter.drawImage(QRectF(*box), picture)
 
 
 def _level(steps: Floats) -> bool:
-    """Whether none of these steps (K, 2) leads aslant."""
+    """Whether all of these steps (K, 2) are horizontal or vertical."""
     return bool((np.abs(steps) < 1e-9).any(axis=1).all())
 
 
@@ -196,8 +196,8 @@ class Chart(PlotView):
 
     @cached_property
     def plot(self) -> pg.PlotItem:
-        """What scripts put items into: a box over the chart in the values of its axes. Made when it is asked
-        for, as that takes some milliseconds."""
+        """The plot that scripts put items into: a box over the chart in the values of its axes. Made at its
+        first use, as that takes some milliseconds."""
         plot = lane_plot(DrawnAxis("left", lambda *_: None))
         self.scene().addItem(plot)
         if self._layout is not None:
@@ -211,11 +211,11 @@ class Chart(PlotView):
         plot.setVisible(layout.content.shown)
 
     def set_content(self, content: Content, description: str = "") -> None:
-        """Show another chart; the description says the same in words, for those who cannot see it."""
-        before, self._content = self._content, content
-        if description or content.empty != before.empty:
+        """Show another chart; `description`: the same in words, for screen readers."""
+        former, self._content = self._content, content
+        if description or content.empty != former.empty:
             self.setAccessibleDescription(description or content.empty)
-        if self._built is not None and self._still is not None and content.coloured_anew(before):
+        if self._built is not None and self._still is not None and content.coloured_anew(former):
             self._layout = replace(self.current_layout, content=self.content)
             with QPainter(self._still) as painter:
                 self._drawer(painter, self._layout).paint_map()
@@ -226,7 +226,7 @@ class Chart(PlotView):
 
     @property
     def content(self) -> Content:
-        """What is shown, with the axes that were asked for."""
+        """The content, with the axes that the user has chosen."""
         return chart.with_choices(self._content, self._choices) if self._choices else self._content
 
     def table(self) -> Iterable[plot_menu.Row]:
@@ -238,7 +238,7 @@ class Chart(PlotView):
         self._rebuild()
 
     def _rebuild(self) -> None:
-        """Draw anew when it is next seen."""
+        """Draw it again when it is next painted."""
         self._built = None
         self.dirty()
 
@@ -254,26 +254,26 @@ class Chart(PlotView):
     # ---- axes, as the menu has them
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
-        """The axes whose range can be asked for."""
+        """The axes whose range can be chosen."""
         content, layout = self.content, self.current_layout
         if not content.shown or not content.axes or content.cells is not None:
             return []
         options = []
-        ways: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
+        axes: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
             ("x", content.x, layout.x), ("y", content.y, layout.y),
         )  # fmt: skip
-        for way, axis, ends in ways:
+        for name, axis, ends in axes:
             if not axis.categories:
                 low, high = (10.0**v if axis.log else v for v in ends)
-                choice = self._choices.get(way, AxisChoice())
-                log = axis.log if chart.may_log(self._content, way) else None
+                choice = self._choices.get(name, AxisChoice())
+                log = axis.log if chart.may_log(self._content, name) else None
                 free = choice.low is None and choice.high is None
-                options.append(plot_menu.AxisOption(way, axis.title, low, high, free, log))
+                options.append(plot_menu.AxisOption(name, axis.title, low, high, free, log))
         return options
 
-    def choose_axis(self, way: Way, choice: AxisChoice) -> None:
-        """Show an axis otherwise; without any ends by the values again."""
-        self._choices = self._choices | {way: choice}
+    def choose_axis(self, axis: Way, choice: AxisChoice) -> None:
+        """Choose range and scale of an axis; without ends it follows the values again."""
+        self._choices = self._choices | {axis: choice}
         self._rebuild()
 
     def show_all(self) -> None:
@@ -297,57 +297,57 @@ class Chart(PlotView):
 
     @property
     def current_layout(self) -> Layout:
-        """Where everything stands now."""
+        """The layout at the present size and font."""
         self.prepare(self._dpr)
         assert self._layout is not None
         return self._layout
 
     def prepare(self, dpr: float) -> None:
         size, font = self.viewport().size(), self.font()
-        wanted = (size.width(), size.height(), font, self._theme, dpr, asked_unit())
-        if wanted == self._built:
+        key = (size.width(), size.height(), font, self._theme, dpr, asked_unit())
+        if key == self._built:
             return
-        self._built, self._dpr, self._still = wanted, dpr, None
+        self._built, self._dpr, self._still = key, dpr, None
         metrics = QFontMetricsF(font)
-        laid = self._layout = chart.lay_out(
+        layout = self._layout = chart.lay_out(
             self.content, size.width(), size.height(), metrics.height(),
             lambda text: metrics.horizontalAdvance(printable(text)), asked_unit(), whole=True,
         )  # fmt: skip
         for item in self._layers:
             item.place(QRectF(self.viewport().rect()))
         if "plot" in vars(self):
-            self._place_plot(self.plot, laid)
-        if laid.content.shown:
+            self._place_plot(self.plot, layout)
+        if layout.content.shown:
             still = QImage(size * dpr, QImage.Format.Format_RGB32)
             still.setDevicePixelRatio(dpr)
             still.fill(QColor(self._theme.background))
             with QPainter(still) as painter:
                 painter.setFont(font)
-                self._drawer(painter, laid).paint(grid=self._grid)
+                self._drawer(painter, layout).paint(grid=self._grid)
             self._still = still
 
     def _drawer(self, painter: QPainter, layout: Layout) -> _WindowPainter:
-        """Draws what is still."""
+        """The painter of the still picture."""
         return _WindowPainter(painter, self.viewport().size(), layout, self._theme, self._theme.selection)
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Where scripts have no box of their own the scene is left out, which takes several times as long."""
+        """Without a box of scripts the scene is left out, as it takes several times as long."""
         if "plot" in vars(self) or self.closed:
             super().paintEvent(event)
             return
         self.prepare(self.viewport().devicePixelRatioF())
         self._all_dirty = False
-        whole = QRectF(self.viewport().rect())
+        area = QRectF(self.viewport().rect())
         with QPainter(self.viewport()) as painter:
             painter.setFont(self.font())
             painter.setClipRegion(event.region())
             if self._still is None:
-                painter.fillRect(whole, QColor(self._theme.background))
-            self._paint_still(painter, whole)
+                painter.fillRect(area, QColor(self._theme.background))
+            self._paint_still(painter, area)
             with saved(painter):
-                self._paint_over(painter, whole)
-            self.drawForeground(painter, whole)
+                self._paint_over(painter, area)
+            self.drawForeground(painter, area)
 
     def _paint_still(self, painter: QPainter, _rect: QRectF) -> None:
         if self._still is not None:
@@ -356,7 +356,7 @@ class Chart(PlotView):
     # ---- what is chosen along an axis: it follows fast changes
 
     def set_chosen(self, chosen: chart.Chosen | None) -> None:
-        """Move what is chosen, which leaves all else as it is."""
+        """Move the chosen mark without drawing anything else again."""
         old = self._content.chosen
         if chosen == old:
             return
@@ -365,15 +365,16 @@ class Chart(PlotView):
             self._rebuild()
             return
         assert self._layout is not None
-        laid = self._layout = replace(self._layout, content=self.content)
+        layout = self._layout = replace(self._layout, content=self.content)
         if chosen.label:
-            line, measure = laid.line, QFontMetricsF(self.font()).horizontalAdvance
+            line, measure = layout.line, QFontMetricsF(self.font()).horizontalAdvance
             text = chart.elided(chosen.label, self.width() - 4.5 * line, measure)
-            laid = self._layout = replace(laid, legend=(replace(laid.legend[0], text=text), *laid.legend[1:]))
-        self.dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
+            legend = (replace(layout.legend[0], text=text), *layout.legend[1:])
+            layout = self._layout = replace(layout, legend=legend)
+        self.dirty(*(rect for mark in (old, chosen) for rect in self._reached(layout, mark)))
 
     def _reached(self, layout: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
-        """Where what is chosen is drawn."""
+        """The rectangles in which the chosen mark is drawn."""
         if chosen.label:
             yield QRectF(0, 0, self.width(), layout.top - OVER)
         if chosen.x is not None:
@@ -432,7 +433,7 @@ class Chart(PlotView):
         cells = self._content.cells
         return cells.words(*at) if cells is not None else self._content.series[at[0]].name(at[1])
 
-    def _at(self, place: QPointF) -> tuple[int, int] | None:
+    def _target_at(self, place: QPointF) -> tuple[int, int] | None:
         if not self._content.shown:
             return None
         return self.mark_at(place) if self._content.cells is None else self.cell_at(place)
@@ -459,7 +460,7 @@ class Chart(PlotView):
 
     @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._point_at(self._at(event.position()), event.globalPosition().toPoint())
+        self._point_at(self._target_at(event.position()), event.globalPosition().toPoint())
 
     @guarded(otherwise=lambda: False)
     def viewportEvent(self, event: QEvent) -> bool:
@@ -475,7 +476,7 @@ class Chart(PlotView):
 
     @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        at = self._at(event.position())
+        at = self._target_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and at is not None:
             self._choose(at, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
 
@@ -506,7 +507,7 @@ class Chart(PlotView):
             event.ignore()
 
     def _next(self, step: tuple[int, int]) -> tuple[int, int] | None:
-        """Where an arrow key leads, from one end to the other."""
+        """The mark or cell that an arrow key leads to; from one end to the other."""
         cells = self._content.cells
         if cells is not None:
             rows, columns = cells.values.shape
@@ -533,7 +534,7 @@ class Chart(PlotView):
     # ---- painting: what follows the pointer
 
     def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
-        """What is chosen along an axis, and what the pointer is at."""
+        """Paint the chosen mark, and the one at the pointer."""
         layout, theme = self._layout, self._theme
         if layout is None or not layout.content.shown:
             return
@@ -594,5 +595,5 @@ def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step
     if hover is not None and hover[0] in order:
         at = int(starts[order.index(hover[0])]) + hover[1]
     at = (at + step) % int(starts[-1])
-    which = int(np.searchsorted(starts, at, side="right")) - 1
-    return order[which], at - int(starts[which])
+    mark = int(np.searchsorted(starts, at, side="right")) - 1
+    return order[mark], at - int(starts[mark])

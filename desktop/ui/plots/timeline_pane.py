@@ -48,16 +48,16 @@ _ORDER_TITLES = {
     "first": "Earliest first",
     "hand": "By hand",
 }
-#: Milliseconds of looking before it is said.
+#: Milliseconds of searching before that is shown.
 _LONG = 400
-#: Regions that are looked for at once when a part of a name fits several.
-_SOUGHT = 64
-#: Between names of several regions that are looked for.
+#: Regions searched for at once when a part of a name matches several.
+_MOST_MATCHES = 64
+#: Between the names of several regions to search for.
 _OR = " | "
 
 
 @dataclass(frozen=True, eq=False)
-class _Opened:
+class _OpenTimeline:
     timeline: Timeline
     rows: TimelineRows
     weights: Floats
@@ -67,7 +67,7 @@ class _Opened:
 class _FindField(QLineEdit):
     """Return finds the next, Shift+Return the previous, Esc clears: also while the list of names is open.
 
-    That list hands its keys to the field itself, past event filters and shortcuts; so they are taken here.
+    That list hands its keys to the field past event filters and shortcuts, so they are handled here.
     """
 
     findAsked = Signal(bool)  # forward
@@ -75,9 +75,9 @@ class _FindField(QLineEdit):
 
     @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
-        """Esc is this field's own before it is the window's."""
-        mine = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
-        if mine and event.type() == QEvent.Type.ShortcutOverride:
+        """Take Esc before the window's shortcut does."""
+        escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if escape and event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
         return super().event(event)
@@ -92,9 +92,9 @@ class _FindField(QLineEdit):
         returned = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         find = QKeySequence.StandardKey.FindNext, QKeySequence.StandardKey.FindPrevious
         if returned or any(event.matches(keys) for keys in find):
-            chosen = listed.currentIndex()
-            if returned and listed.isVisible() and chosen.isValid():
-                self.setText(chosen.data())
+            entry = listed.currentIndex()
+            if returned and listed.isVisible() and entry.isValid():
+                self.setText(entry.data())
             listed.hide()
             self.findAsked.emit(not shift)
         elif key == Qt.Key.Key_Escape and not listed.isVisible():
@@ -105,7 +105,7 @@ class _FindField(QLineEdit):
 
 
 class TimelinePane(QWidget):
-    """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
+    """The timeline with its bar. `failed` gets the errors of its jobs. A `Timeline` is used by one thread."""
 
     opened = Signal(bool)  # whether there is a timeline now
     filtered = Signal()  # other messages are shown
@@ -126,10 +126,10 @@ class TimelinePane(QWidget):
         self._lanes = (self._opening, self._hovering, self._asking, tiles)
         self._timeline: Timeline | None = None
         self._key: tuple[object, ...] | None = None
-        # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
+        # Where the search goes on: a location, a time, and the words found there ("": it was clicked).
         self._place: tuple[int, float, str] | None = None
         self._finding = False
-        self._sought_for: tuple[str, ...] = ()  # names that were put into the field from elsewhere
+        self._marked_names: tuple[str, ...] = ()  # names that were put into the field from elsewhere
         self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
         self.view.looked.connect(self._look)
         self.view.stackAsked.connect(self._ask_stack)
@@ -168,7 +168,7 @@ class TimelinePane(QWidget):
         fill_layout(row, (self._result, 1), self.messages)
 
     def _make_messages(self) -> None:
-        """A button that shows and hides messages; its arrow opens what says which."""
+        """A button that shows and hides messages; its arrow opens the form of their filter."""
         self.message_form = MessageForm()
         self.message_form.changed.connect(self._filtered)
         menu = QMenu(self)
@@ -182,35 +182,35 @@ class TimelinePane(QWidget):
 
     @property
     def message_filter(self) -> MessageFilter:
-        """Which messages are shown."""
+        """The filter of the messages shown."""
         return self.view.message_filter
 
-    def set_message_filter(self, wanted: MessageFilter) -> None:
-        self.message_form.show_filter(wanted)
-        self._filtered(wanted)
+    def set_message_filter(self, criteria: MessageFilter) -> None:
+        self.message_form.show_filter(criteria)
+        self._filtered(criteria)
 
     def show_messages(self, shown: bool) -> None:
         self.set_message_filter(replace(self.message_filter, shown=shown))
 
-    def _filtered(self, wanted: MessageFilter) -> None:
-        self.messages.setChecked(wanted.shown)
-        text = "Messages" if wanted.everything else "Messages (filtered)"
+    def _filtered(self, criteria: MessageFilter) -> None:
+        self.messages.setChecked(criteria.shown)
+        text = "Messages" if criteria.everything else "Messages (filtered)"
         self.messages.setText(text)
-        if wanted != self.view.message_filter:
-            self.view.set_messages(wanted)
+        if criteria != self.view.message_filter:
+            self.view.set_messages(criteria)
             self.filtered.emit()
 
     # ---- what is shown -------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Something has been asked for and is not shown yet."""
+        """Whether a result is still awaited."""
         return any(lane.busy for lane in self._lanes) or (self.isVisible() and self.view.tiles.busy)
 
     def show_trace(
         self, store: Path | None, rules: Rules | None = None, seconds: Floats | None = None
     ) -> None:
-        """The timeline of a store by these rules; None: of nothing. `seconds`: (locations, activities)."""
+        """Show the timeline of a store by these rules, None: none; `seconds`: (locations, activities)."""
         key = None if store is None else (store, _shape(rules))
         if key == self._key:
             return
@@ -224,28 +224,28 @@ class TimelinePane(QWidget):
                 "Timeline", lambda job: _open(store, rules, seconds, job), self._replace, self._failed
             )
 
-    def _replace(self, opened: _Opened | None) -> None:
+    def _replace(self, current: _OpenTimeline | None) -> None:
         for lane in self._lanes[1:]:
             lane.cancel()
-        former, self._timeline = self._timeline, None if opened is None else opened.timeline
-        if opened is None:
+        former, self._timeline = self._timeline, None if current is None else current.timeline
+        if current is None:
             self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
         else:
             if former is not None and self.view.rows is not None:
-                opened.rows.take_over(self.view.rows)
-            self.view.set_timeline(opened.timeline, opened.rows, opened.weights, opened.rarity)
-        self.message_form.set_communicators({} if opened is None else opened.timeline.communicators)
+                current.rows.take_over(self.view.rows)
+            self.view.set_timeline(current.timeline, current.rows, current.weights, current.rarity)
+        self.message_form.set_communicators({} if current is None else current.timeline.communicators)
         if former is not None:
             # In the thread that may be reading it.
             self._thread.submit(former.close)
         self._list_names()
-        if opened is None:
+        if current is None:
             self._order.setCurrentIndex(0)
-        self._search.setText(_OR.join(self._sought_for))
-        self.opened.emit(opened is not None)
+        self._search.setText(_OR.join(self._marked_names))
+        self.opened.emit(current is not None)
 
     def set_names(self, names: Mapping[str, str]) -> None:
-        """What regions are called instead: drawn, listed and found by these names."""
+        """Names of regions in place of those in the trace, by which they are drawn, listed and found."""
         self.view.set_names(names)
         self._list_names()
 
@@ -255,7 +255,7 @@ class TimelinePane(QWidget):
         self._names.setStringList(sorted({name_of(r) for r in entered}))
 
     def close_trace(self) -> None:
-        """End all work and let go of the file."""
+        """End all jobs and close the file."""
         former, self._timeline = self._timeline, None
         for lane in self._lanes:
             lane.cancel()
@@ -277,7 +277,7 @@ class TimelinePane(QWidget):
     # ---- states --------------------------------------------------------------------------------
 
     def _look(self, location: int, time_s: float) -> None:
-        """The state under the pointer, from the events."""
+        """Describe the state under the pointer, from the events."""
         timeline = self._timeline
         self._hovering.cancel()
         if location < 0 or timeline is None or math.isnan(time_s):
@@ -309,17 +309,17 @@ class TimelinePane(QWidget):
 
     def seek(self, names: Sequence[str]) -> None:
         """Put names of regions into the field: rows that enter them are marked, and F3 goes to them."""
-        if names or self._sought_for:
+        if names or self._marked_names:
             self._search.setText(_OR.join(names))
             self._search.setCursorPosition(0)
-        self._sought_for = tuple(names)
+        self._marked_names = tuple(names)
 
     def start_search(self) -> None:
         self._search.setFocus()
         self._search.selectAll()
 
-    def _sought(self) -> list[int]:
-        """The regions that the words in the field mean."""
+    def _matches(self) -> list[int]:
+        """The regions that match the words in the field."""
         words, timeline = self._search.text().strip().lower(), self._timeline
         if not words or timeline is None:
             return []
@@ -327,11 +327,11 @@ class TimelinePane(QWidget):
         names = {r: name_of(r).lower() for r in timeline.entered}
         several = {words, *words.split(_OR)}
         exact = [r for r, name in names.items() if name in several]
-        return exact or [r for r, name in names.items() if words in name][:_SOUGHT]
+        return exact or [r for r, name in names.items() if words in name][:_MOST_MATCHES]
 
     def _mark(self) -> None:
-        """Show which rows hold what is being typed."""
-        timeline, regions = self._timeline, self._sought()
+        """Mark the rows that enter the regions being typed."""
+        timeline, regions = self._timeline, self._matches()
         if self._finding:  # for other words
             self._asking.cancel()
             self._finding = False
@@ -346,12 +346,12 @@ class TimelinePane(QWidget):
         self._result.setText(f"in {len(marked)} of {int(timeline.there.sum())} locations")
 
     def find_next(self, forward: bool = True) -> None:
-        """Go to the next (previous) time that the region is entered, in the row under the pointer or that of
-        the state which was clicked, and if it is not in that any more, in any row.
+        """Go to the next (previous) time that the region is entered in the chosen row, under the pointer or
+        with the clicked state; if there is none, in any row.
 
-        From the last one found, or the clicked state, if that is in view, else from the edge of the view.
+        It starts at the last one found, or the clicked state, if that is in view, else at the view's edge.
         """
-        timeline, regions, words = self._timeline, self._sought(), self._search.text()
+        timeline, regions, words = self._timeline, self._matches(), self._search.text()
         if timeline is None or not regions:
             self.start_search()
             return
@@ -374,8 +374,8 @@ class TimelinePane(QWidget):
         def done(hit: _Occurrence | None) -> None:
             self._finding = False
             if hit is None:
-                where = "after here" if forward else "before here"
-                self._result.setText(f"none {where}")
+                side = "after here" if forward else "before here"
+                self._result.setText(f"none {side}")
                 return
             self._place = hit.location, hit.begin_s, words
             self._result.setText(f"{names(hit.region)}, {scales.format_time(hit.begin_s, pixel)}, {hit.name}")
@@ -394,11 +394,11 @@ class TimelinePane(QWidget):
 
 
 def _shape(rules: Rules | None) -> tuple[object, ...]:
-    """What of the rules changes a timeline."""
+    """The part of the rules that a timeline depends on."""
     return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
 
 
-def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _Opened | None:
+def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _OpenTimeline | None:
     from desktop.data.store import open_store
     from desktop.data.timeline import open_timeline
 
@@ -413,7 +413,7 @@ def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _Opened
         # Loads the kernels of the first picture, which would be done by the window's thread.
         for by_region in (None, np.zeros(len(store.regions) + 1, np.uint8)):
             timeline.tile([[0]], 0.0, 1.0, 1, by_region)
-        return _Opened(timeline, rows, timeline.weights(), seconds.sum(0))
+        return _OpenTimeline(timeline, rows, timeline.weights(), seconds.sum(0))
     except BaseException:
         store.close()
         raise
@@ -425,7 +425,7 @@ Names = Callable[[int], str]
 
 @dataclass(frozen=True)
 class _Occurrence:
-    """An occurrence of a region: where, when, and the rows that tell its call stack."""
+    """An occurrence of a region: location, time, and the lines of its call stack."""
 
     location: int
     name: str
@@ -448,13 +448,13 @@ def _find(
         hit = hit or search(among=among, progress=job)
     if hit is None:
         return None
-    location, at, region = hit
-    levels = [x for x in timeline.at(location, at).levels if x.region == region and x.begin_s == at]
-    end = at
+    location, begin, region = hit
+    levels = [x for x in timeline.at(location, begin).levels if x.region == region and x.begin_s == begin]
+    end = begin
     if levels:
         end = timeline.end_s if levels[-1].end_s is None else levels[-1].end_s
-    stack = describe_stack(timeline, location, at, pixel, names)
-    return _Occurrence(location, _called(timeline, location), region, at, end, stack)
+    stack = describe_stack(timeline, location, begin, pixel, names)
+    return _Occurrence(location, _called(timeline, location), region, begin, end, stack)
 
 
 def _called(timeline: Timeline, location: int) -> str:
@@ -501,9 +501,9 @@ def _message_rows(timeline: Timeline, location: int, messages: TimelineMessages 
         out = messages.sender[k] == location
         partner = _rank(timeline, int(messages.receiver[k] if out else messages.sender[k]))
         flight = quantity(float(messages.received_s[k] - messages.sent_s[k]), "s")
-        way = "to" if out else "from"
+        word = "to" if out else "from"
         rows.append(
-            f"message {way} rank {partner}: {quantity(float(messages.bytes[k]), 'B')}, {flight} on its way"
+            f"message {word} rank {partner}: {quantity(float(messages.bytes[k]), 'B')}, {flight} on its way"
         )
     if messages.sender.size > 3:
         rows.append(f"and {messages.sender.size - 3} more messages")
@@ -523,12 +523,12 @@ def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: floa
         return [*rows, "not there"]
     if not moment.levels:
         return [*rows, "in no region"]
-    most = 24
+    limit = 24
     levels = moment.levels
     for depth, level in enumerate(levels):
-        if len(levels) > most and depth == most // 2:
-            rows.append(f"… {moment.depth - most} more …")
-        if len(levels) <= most or not most // 2 <= depth < len(levels) - most // 2:
+        if len(levels) > limit and depth == limit // 2:
+            rows.append(f"… {moment.depth - limit} more …")
+        if len(levels) <= limit or not limit // 2 <= depth < len(levels) - limit // 2:
             rows.append(f"{'  ' * min(depth, 8)}{_level(names(level.region), level, pixel)}")
     return rows
 

@@ -117,10 +117,10 @@ class Tiles(QObject):
         self._lane.cancel()
         self._rest.stop()
 
-    def set_messages(self, chosen: MessageFilter) -> None:
+    def set_messages(self, criteria: MessageFilter) -> None:
         """Which messages are drawn."""
-        if chosen != self._messages:
-            self._messages, self._rested = chosen, None
+        if criteria != self._messages:
+            self._messages, self._rested = criteria, None
             if self._view is not None:
                 self._rest.start(0)
 
@@ -219,16 +219,16 @@ class Tiles(QObject):
         if self._rested == view and not pending:
             return
         current = self.marks if self._rested == view else None
-        wanted, row_of = self._messages, self._row_of
+        criteria, row_of = self._messages, self._row_of
 
         def work(job: Job) -> tuple[Placed, TileMarks]:
-            marks = current or _marks(timeline, placed.tile, view, locations, row_of, wanted)
+            marks = current or _marks(timeline, placed.tile, view, locations, row_of, criteria)
             return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
         def done(result: tuple[Placed, TileMarks]) -> None:
             self._making = ""
             refined, self.marks = result
-            self._rested = view if wanted == self._messages else None
+            self._rested = view if criteria == self._messages else None
             if self._detail is placed:
                 self._detail = refined
                 if pending and refined.tile.pending:
@@ -247,9 +247,9 @@ class Tiles(QObject):
 
 
 def _marks(
-    timeline: Timeline, tile: Tile, view: TileView, locations: set[int], row_of: Ints, wanted: MessageFilter
+    timeline: Timeline, tile: Tile, view: TileView, locations: set[int], row_of: Ints, criteria: MessageFilter
 ) -> TileMarks:
-    matches = timeline.chosen_messages(wanted) if wanted.shown else None
+    matches = timeline.chosen_messages(criteria) if criteria.shown else None
     messages, count, density = None, 0, None
     if matches is not None:
         in_view = np.zeros(len(timeline.store.locations), bool)
