@@ -77,7 +77,7 @@ GROUNDS = {"light": "Light ground", "dark": "Dark ground"}
 
 
 def material_of(snapshot: Snapshot) -> Material | None:
-    """What figures can be drawn of the snapshot, without reading the store; None while nothing is fitted."""
+    """The material of figures in a snapshot, without reading the store; None while nothing is fitted."""
     from desktop.data.material import Material
 
     if snapshot.run is None or snapshot.fit is None or snapshot.document is None:
@@ -107,13 +107,13 @@ def read_bars(snapshot: Snapshot, job: Job, **how: Any) -> Bars | None:
 
     document, run, fit = snapshot.document, snapshot.run, snapshot.fit
     assert document is not None and run is not None and fit is not None
-    breaks, names = fit.breaks[1:-1].tolist(), snapshot.project.names
+    breakpoints, names = fit.breaks[1:-1].tolist(), snapshot.project.names
     with open_store(document.store) as store:
-        return bars(store, run.rules, run.curve, job, breaks=breaks, names=names, **how)
+        return bars(store, run.rules, run.curve, job, breaks=breakpoints, names=names, **how)
 
 
 def home_of(snapshot: Snapshot) -> Path:
-    """Where files about a run are offered to be written, by its name."""
+    """The path that begins the names offered for files about a run."""
     assert snapshot.document is not None
     source = snapshot.document.source
     folder = source.parent if source.parent.is_dir() else Path.home()
@@ -124,9 +124,9 @@ T = TypeVar("T")
 
 
 class ExportDialog(Dialog):
-    """A dialog with a lane for its work, a line that says how far it is, and buttons.
+    """A dialog with a lane for its work, a line with its progress, and buttons.
 
-    What `save` does is connected by who derives from it; `home` begins the names of the files it offers.
+    Derived classes connect `save`; `home` begins the names of the files that it offers.
     """
 
     def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None, name: str, title: str) -> None:
@@ -145,16 +145,16 @@ class ExportDialog(Dialog):
     def _foot(self) -> QVBoxLayout:
         return fill_layout(QVBoxLayout(), row((self.status, 1), self.progress, self.stop), self.buttons)
 
-    def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
-        """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
+    def _ask_file(self, title: str, word: str, kind: str) -> Path | None:
+        """Ask where to write a file of that kind, which is also its suffix; `word` ends the offered name."""
         home = self._home
-        start = str(home.with_name(f"{home.name}-{what}.{kind}"))
+        start = str(home.with_name(f"{home.name}-{word}.{kind}"))
         path = asked_path(self, title, start, f"{kind.upper()} (*.{kind})", mode="save")
         ends = path is None or path.suffix.lower() == f".{kind}"
         return path if path is None or ends else path.with_name(f"{path.name}.{kind}")
 
     def _begin(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
-        """Do `work` in the lane, and show how far it is."""
+        """Do `work` in the lane, and show its progress."""
 
         def ended(result: T) -> None:
             self._busy(False)
@@ -191,8 +191,8 @@ class ExportDialog(Dialog):
 
 
 class SheetDialog(ExportDialog):
-    """Export a sheet of paper: as what file, how large, in what text size and style, with which texts; with a
-    preview. What is drawn is said by who derives from it."""
+    """Asks for kind of file, size, text size, style and texts of a figure on paper, with a preview. Derived
+    classes say what is drawn."""
 
     def __init__(
         self, home: Path, deliver: Deliver, parent: QWidget | None, name: str, title: str, **look: Any
@@ -231,8 +231,8 @@ class SheetDialog(ExportDialog):
 
     # ---- what is drawn
 
-    def _what(self) -> str:
-        """A word for the name of the file."""
+    def _file_word(self) -> str:
+        """The word that ends the name of the file."""
         raise NotImplementedError
 
     def _all_words(self) -> dict[str, str]:
@@ -260,7 +260,7 @@ class SheetDialog(ExportDialog):
         self._later.start()
 
     def look(self) -> Look:
-        """As the fields say."""
+        """The look that the fields say."""
         from desktop.ui.figures import Look
 
         return Look(
@@ -288,19 +288,19 @@ class SheetDialog(ExportDialog):
         self._later.start()
 
     def copy(self) -> None:
-        """The figure onto the clipboard, twice as fine as a screen."""
+        """Copy the figure to the clipboard, at twice a screen's resolution."""
         from desktop.ui import figures
 
         QGuiApplication.clipboard().setImage(figures.image(*self._drawn(), self.look(), 192))
         self.status.setText("The picture is on the clipboard.")
 
     def _choose(self) -> None:
-        path = self._ask_file(self.windowTitle(), self._what(), self.format.currentData())
+        path = self._ask_file(self.windowTitle(), self._file_word(), self.format.currentData())
         if path is not None:
             self.save_to(path)
 
     def save_to(self, path: Path) -> None:
-        """Write the figure, and its data beside it if so asked."""
+        """Write the figure, and its data beside it if that is ticked."""
 
         def done(written: list[Path]) -> None:
             names = ", ".join(file.name for file in written)
@@ -318,14 +318,13 @@ class SheetDialog(ExportDialog):
 class FigureDialog(SheetDialog):
     """Export one figure of a run, see `SheetDialog`.
 
-    `contrast`: a comparison of the run with others, whose figure is then the first choice. `by_region`:
-    whether the timeline shows regions at first; `messages` and critical `path` that it shows; `look`: as the
-    window looks.
+    `contrast`: a comparison of the run with others, whose figure is then chosen first. Of the timeline:
+    `by_region`: regions at first; `messages` and critical `path` that it shows. `look`: that of the window.
     """
 
     def __init__(
         self,
-        shown: Snapshot,
+        snapshot: Snapshot,
         deliver: Deliver,
         span: tuple[float, float],
         parent: QWidget | None = None,
@@ -337,9 +336,9 @@ class FigureDialog(SheetDialog):
         path: PathLine | None = None,
         **look: Any,
     ) -> None:
-        super().__init__(home_of(shown), deliver, parent, "export_figure", "Export figure", **look)
-        self._shown, self._messages, self._path = shown, messages, path
-        material = material_of(shown)
+        super().__init__(home_of(snapshot), deliver, parent, "export_figure", "Export figure", **look)
+        self._snapshot, self._messages, self._path = snapshot, messages, path
+        material = material_of(snapshot)
         assert material is not None
         self._material = replace(material, contrast=contrast)
         # The timeline of each range, by activities and by regions, as far as it was asked for.
@@ -349,7 +348,7 @@ class FigureDialog(SheetDialog):
         self._fill_figures()
         if contrast is not None:
             self.choose("comparison")
-        # The part of what is in view that is analysed; all of it, where nothing of that is.
+        # The part of the view that is analysed; all of the run, if none is.
         curve, label = material.curve, "What is in view"
         a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
         if a < b:
@@ -366,47 +365,47 @@ class FigureDialog(SheetDialog):
         self._other_figure()
         self._read_timeline()
 
-    def _what(self) -> str:
+    def _file_word(self) -> str:
         return str(self.figure.currentData())
 
     def _all_words(self) -> dict[str, str]:
         from desktop.ui.figures import texts
 
-        return texts(self._what(), self._material)
+        return texts(self._file_word(), self._material)
 
     def look(self) -> Look:
-        return replace(super().look(), span=self.range.currentData(), phase=self._shown.project.view.phase)
+        return replace(super().look(), span=self.range.currentData(), phase=self._snapshot.project.view.phase)
 
     def _drawn(self) -> tuple[str, Material | Content]:
-        return self._what(), self._material
+        return self._file_word(), self._material
 
     def _fill_figures(self) -> None:
         from desktop.data.material import FIGURES
 
-        chosen = self.figure.currentData()
-        refill(self.figure, {key: FIGURES[key] for key in self._material.figures()}, chosen)
+        current = self.figure.currentData()
+        refill(self.figure, {key: FIGURES[key] for key in self._material.figures()}, current)
 
     def choose(self, figure: str) -> None:
         """Show another figure, if there is such a one."""
         self.figure.setCurrentIndex(max(0, self.figure.findData(figure)))
 
     def _read_timeline(self) -> None:
-        span, by_region = asked = self.range.currentData(), bool(self.states.currentData())
+        span, by_region = key = self.range.currentData(), bool(self.states.currentData())
 
         def work(job: Job) -> Bars | None:
             about = {"messages": self._messages, "path": self._path}
-            return read_bars(self._shown, job, span=span, by_region=by_region, **about)
+            return read_bars(self._snapshot, job, span=span, by_region=by_region, **about)
 
         def done(bars: Bars | None) -> None:
             self.status.setText("")
-            self._bars[asked] = bars
+            self._bars[key] = bars
             self._material = replace(self._material, bars=bars)
             self._fill_figures()
             if self.figure.currentData() == "timeline":
                 self._show_texts()
 
-        if asked in self._bars:
-            done(self._bars[asked])
+        if key in self._bars:
+            done(self._bars[key])
         else:
             self._begin("Reading the timeline", work, done)
 
@@ -416,7 +415,7 @@ class FigureDialog(SheetDialog):
         self._other_bars()
 
     def _other_bars(self) -> None:
-        """Another range, or other colours, which only a timeline has to be read for."""
+        """For another range or other colours; only a timeline has to be read again."""
         if self.figure.currentData() == "timeline":
             self._read_timeline()
         self._changed()
@@ -425,7 +424,7 @@ class FigureDialog(SheetDialog):
 class ChartDialog(SheetDialog):
     """Export a chart of the window, see `SheetDialog`; at first in the proportions that it has there.
 
-    `name`: what it is called; `size`: of the window's, in logical pixels.
+    `name`: its name; `size`: of the chart in the window, logical pixels.
     """
 
     def __init__(self, content: Content, name: str, size: QSize, parent: QWidget) -> None:
@@ -439,7 +438,7 @@ class ChartDialog(SheetDialog):
         self.high.setValue(self.wide.value() * max(size.height(), 1) / max(size.width(), 1))
         self._show_texts()
 
-    def _what(self) -> str:
+    def _file_word(self) -> str:
         return "-".join("".join(c if c.isalnum() else " " for c in self._name.lower()).split()) or "chart"
 
     def _all_words(self) -> dict[str, str]:
@@ -504,7 +503,7 @@ def export(
 
 
 def states_box(by_region: bool) -> QComboBox:
-    """What a timeline shows: activities or regions."""
+    """The choice of what a timeline shows: activities or regions."""
     box = choices({False: "Activity", True: "Region"}, by_region)
     return set_up(box, toolTip="What the colours of the timeline stand for")
 
@@ -516,10 +515,10 @@ def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
 
 
 class ReportDialog(ExportDialog):
-    """Make a report of the run: as what file, with which figures and tables.
+    """Asks for the kind of file of a report on the run, its figures and tables.
 
-    It begins with what the project has kept of the last report; `remember` is told what was chosen for this
-    one. `colours` is the window's set; `by_region`: what its timeline shows, as long as no report was made.
+    It begins with the choices of the last report in the project; `remember` gets those of this one. `colours`
+    is the window's set; `by_region`: whether its timeline shows regions, the default before a first report.
     `settings` keep the user's own template and style sheet.
     """
 
@@ -540,30 +539,30 @@ class ReportDialog(ExportDialog):
 
         super().__init__(home_of(snapshot), deliver, parent, "report", "Report")
         assert snapshot.document is not None
-        self._shown = snapshot
+        self._snapshot = snapshot
         self.save.clicked.connect(self._choose)
         self._remember, self._colours, self._settings = remember, colours, settings
-        self.own = {
+        self.user_files = {
             kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
             for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
         }
-        wanted = snapshot.project.report
+        last = snapshot.project.report
         self.title = QLineEdit(snapshot.document.title)
-        self.format, self.style_box = choices(REPORTS, wanted.kind), choices(STYLES, wanted.style)
-        self.ground = choices(GROUNDS, wanted.theme)
-        self.states = states_box(wanted.by_region or (by_region and wanted == ReportChoices()))
+        self.format, self.style_box = choices(REPORTS, last.kind), choices(STYLES, last.style)
+        self.ground = choices(GROUNDS, last.theme)
+        self.states = states_box(last.by_region or (by_region and last == ReportChoices()))
         self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
         self.tables = {key: QCheckBox(title) for key, title in TABLES.items()}
         for key, check in self._parts().items():
-            check.setChecked(key not in wanted.without)
+            check.setChecked(key not in last.without)
         self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
-        self.statistics.setChecked(wanted.statistics)
+        self.statistics.setChecked(last.statistics)
         self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
-        self.appendix.setChecked(wanted.appendix)
+        self.appendix.setChecked(last.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
-            ("Slides &on", self.ground), ("T&emplate of slides", self.own["pptx"]),
-            ("Style s&heet of HTML", self.own["html"]), ("&Colours of the timeline", self.states),
+            ("Slides &on", self.ground), ("T&emplate of slides", self.user_files["pptx"]),
+            ("Style s&heet of HTML", self.user_files["html"]), ("&Colours of the timeline", self.states),
         )  # fmt: skip
         figures = group("Figures (those that the run has)", *self.figures.values(), None, spacing=3)
         self._group = group("Tables (of slides: in the appendix)", *self.tables.values(), None, spacing=3)
@@ -573,22 +572,22 @@ class ReportDialog(ExportDialog):
         words = "The words that make this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
-        self.own["pptx"].changed.connect(self._other_format)
+        self.user_files["pptx"].changed.connect(self._other_format)
         self.appendix.toggled.connect(self._other_format)
         self._other_format()
 
     def _parts(self) -> dict[str, QCheckBox]:
-        """All that may be left out, as `ReportChoices.without` calls it."""
+        """All parts that can be left out, by their keys in `ReportChoices.without`."""
         return self.figures | {f"table {key}": check for key, check in self.tables.items()}
 
     def _other_format(self) -> None:
         slides, live = (self.format.currentData() == kind for kind in ("pptx", "live"))
-        self.ground.setEnabled(slides and not self.own["pptx"].value)
-        for kind, field in self.own.items():
+        self.ground.setEnabled(slides and not self.user_files["pptx"].value)
+        for kind, field in self.user_files.items():
             field.setEnabled(kind == self._ending)
         self.appendix.setEnabled(slides)
         for widget in (self.style_box, self.states, self.statistics, *self.figures.values()):
-            widget.setEnabled(not live)  # all that such a page can hold is in it
+            widget.setEnabled(not live)  # such a page always holds all that it can
         self._group.setEnabled(not live and (not slides or self.appendix.isChecked()))  # the story has none
 
     @property
@@ -597,13 +596,13 @@ class ReportDialog(ExportDialog):
         return "html" if kind == "live" else kind
 
     @property
-    def _own(self) -> Path | None:
-        field = self.own.get(self._ending)
+    def _user_file(self) -> Path | None:
+        field = self.user_files.get(self._ending)
         return Path(field.value).expanduser() if field is not None and field.value else None
 
     @property
     def choices(self) -> ReportChoices:
-        """As the fields say."""
+        """The choices that the fields say."""
         return ReportChoices(
             kind=self.format.currentData(),
             style=self.style_box.currentData(),
@@ -623,22 +622,23 @@ class ReportDialog(ExportDialog):
         from desktop.data.report import Contents, command_line, look_words
         from desktop.ui.reporting import own_words
 
-        assert self._shown.document is not None
-        given = "" if self.title.text() == self._shown.document.title else self.title.text()
-        chosen, own = self.choices, own_words(self._ending, self._own)
-        source = str(self._shown.document.source)
-        subject = presenting.subject(self._shown.project, None, given)
-        if chosen.kind == "live":
+        assert self._snapshot.document is not None
+        title = "" if self.title.text() == self._snapshot.document.title else self.title.text()
+        options, own = self.choices, own_words(self._ending, self._user_file)
+        source = str(self._snapshot.document.source)
+        subject = presenting.subject(self._snapshot.project, None, title)
+        if options.kind == "live":
             looks = ["--live", *look_words("colour", self._colours, "light", own=own)]
-            return command_line(source, subject, Contents(), output, given, looks=looks)
-        looks = look_words(chosen.style, self._colours, chosen.theme, own=own)
-        return command_line(source, subject, presenting.contents(chosen), output, given, looks=looks)
+            return command_line(source, subject, Contents(), output, title, looks=looks)
+        looks = look_words(options.style, self._colours, options.theme, own=own)
+        return command_line(source, subject, presenting.contents(options), output, title, looks=looks)
 
     def _keep(self) -> None:
         if self._remember is not None:
             self._remember(self.choices)
         if self._settings is not None:
-            self._settings.template, self._settings.css = (self.own[kind].value for kind in ("pptx", "html"))
+            files = (self.user_files[kind].value for kind in ("pptx", "html"))
+            self._settings.template, self._settings.css = files
 
     def copy_command(self) -> None:
         words = self._command(f"report.{self._ending}")
@@ -653,24 +653,24 @@ class ReportDialog(ExportDialog):
         from desktop.progress import Share
         from desktop.ui.reporting import write, write_live
 
-        shown, title, chosen, colours = self._shown, self.title.text(), self.choices, self._colours
-        contents, command, own = presenting.contents(chosen), self._command(path.name), self._own
-        assert shown.document is not None
-        place = shown.document.store
+        snapshot, title, options, colours = self._snapshot, self.title.text(), self.choices, self._colours
+        contents, command, own = presenting.contents(options), self._command(path.name), self._user_file
+        assert snapshot.document is not None
+        place = snapshot.document.store
         self._keep()
 
         def work(job: Job) -> Path:
             with open_store(place) as store:
-                subjects = [replace(presenting.subject(shown.project, store, title), firm=shown.firm)]
-                if chosen.kind == "live":
+                subjects = [replace(presenting.subject(snapshot.project, store, title), firm=snapshot.firm)]
+                if options.kind == "live":
                     write_live(subjects[0], path, colours=colours, command=command, own=own, progress=job)
                     return path
                 report = compose(
                     subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )
                 write(
-                    report, path, style=cast("Style", chosen.style), colours=colours,
-                    dark=chosen.theme == "dark", own=own, progress=Share(job, 0.7, 1),
+                    report, path, style=cast("Style", options.style), colours=colours,
+                    dark=options.theme == "dark", own=own, progress=Share(job, 0.7, 1),
                 )  # fmt: skip
             return path
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from desktop.data.material import Bars, Material
     from desktop.ui.speaker import SpeakerView
 
-# The screen is thought to be so high, mm; then text has this size and capital letters 0.73 of it.
+# The height (mm) that the screen is taken to have, and the size of text; capital letters are 0.73 of that.
 _HIGH = 190.0
 _TEXT = _HIGH / 28
 _LINES = 2.2
@@ -63,7 +63,7 @@ _HEAD, _FOOT, _STRIP = 0.13, 0.09, 0.07
 # Seconds after which slider and mouse pointer hide, and in which the pointer's trail fades.
 _IDLE, _TRAIL = 2.5, 0.5
 #: The figures that the arrow keys step through.
-SHOWN = ("curve", "timeline", "accounts", "stack", "residual", "epsilon")
+FIGURE_KEYS = ("curve", "timeline", "accounts", "stack", "residual", "epsilon")
 
 KEYS: tuple[tuple[str, str], ...] = (
     ("[  ]  wheel", "Fewer, more phases"),
@@ -83,7 +83,7 @@ KEYS: tuple[tuple[str, str], ...] = (
 
 
 class Presentation(QWidget):
-    """A window of its own over `workbench`; `show_snapshot` is to be called whenever that has changed."""
+    """A full-screen window on `workbench`; its owner calls `show_snapshot` after every change of that."""
 
     left = Signal()
     redrawn = Signal()
@@ -108,7 +108,7 @@ class Presentation(QWidget):
         self._material: Material | None = None
         self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
         self._bars: tuple[object, Bars | None] | None = None  # of what, as `_timeline_asked` says
-        # Of which breaks (s), why time is lost.
+        # Breakpoints (s), and why time is lost between them.
         self._words: tuple[list[float], Explanation | None] = ([], None)
         self._below: QPixmap | None = None
         self._scene: QPixmap | None = None
@@ -121,14 +121,15 @@ class Presentation(QWidget):
             valueChanged=self._slid,
         )  # fmt: skip
         self._slider.hide()
-        self._idle = set_up(QTimer(self), singleShot=True, interval=round(1000 * _IDLE), timeout=self._rest)
+        idle_ms = round(1000 * _IDLE)
+        self._idle = set_up(QTimer(self), singleShot=True, interval=idle_ms, timeout=self._hide_idle)
         self._fading = set_up(QTimer(self), interval=16, timeout=self._fade)
         self.show_snapshot(Snapshot(), workbench.snapshot)
 
     # ---- what is shown
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        """Draw the difference; without a run there is nothing to present, and the window closes."""
+        """Draw what differs; without a run the window closes."""
         if new.run is None:
             self.close()
             return
@@ -136,29 +137,30 @@ class Presentation(QWidget):
         self._material = material_of(new)
         if afresh or self.figure != "curve":
             self._below = None
-        other = any(getattr(new, of) is not getattr(old, of) for of in ("run", "fit", "sweep", "explained"))
-        if other or (new.project, new.refining) != (old.project, old.refining):
+        results = ("run", "fit", "sweep", "explained")
+        changed = any(getattr(new, name) is not getattr(old, name) for name in results)
+        if changed or (new.project, new.refining) != (old.project, old.refining):
             self._redraw(below=False)
         n = new.project.phases.n
         with QSignalBlocker(self._slider):
             self._slider.setRange(self._bench.least_n, max(20, n))
             self._slider.setValue(n)
 
-    def _timeline_asked(self) -> tuple[object, ...]:
+    def _timeline_key(self) -> tuple[object, ...]:
         snapshot = self._bench.snapshot
         return snapshot.run, snapshot.fit, self.span
 
     def _read_timeline(self) -> None:
-        """Where the timeline is shown, have it read anew if it is of another fit or part of the run."""
-        snapshot, asked, span = self._bench.snapshot, self._timeline_asked(), self.span
-        wanted = self.figure == "timeline" or self.speaker is not None
-        if not wanted or snapshot.run is None or snapshot.fit is None:
+        """If the timeline is shown, read it again for another fit or range."""
+        snapshot, key, span = self._bench.snapshot, self._timeline_key(), self.span
+        visible = self.figure == "timeline" or self.speaker is not None
+        if not visible or snapshot.run is None or snapshot.fit is None:
             return
-        if self._bars is not None and self._bars[0] == asked:
+        if self._bars is not None and self._bars[0] == key:
             return
 
         def done(bars: Bars | None) -> None:
-            self._bars = (asked, bars)
+            self._bars = (key, bars)
             self._redraw()
 
         self._lane.submit(
@@ -166,17 +168,17 @@ class Presentation(QWidget):
         )
 
     def available(self) -> tuple[str, ...]:
-        """The figures that can be shown, or will be when they have been read."""
+        """The figures that can be shown now, or once they have been read."""
         snapshot = self._bench.snapshot
-        known = () if self._material is None else self._material.figures()
+        names = () if self._material is None else self._material.figures()
         if snapshot.document is not None and snapshot.document.locations:
-            known = (*known, "timeline", "accounts")
-        return tuple(name for name in SHOWN if name in known)
+            names = (*names, "timeline", "accounts")
+        return tuple(name for name in FIGURE_KEYS if name in names)
 
     def drawn(self, figure: str) -> Material | Content | None:
-        """What a figure is drawn from; None while that is not known."""
+        """What a figure is drawn from; None while it is being read."""
         if figure == "timeline":
-            if self._material is None or self._bars is None or self._bars[0] != self._timeline_asked():
+            if self._material is None or self._bars is None or self._bars[0] != self._timeline_key():
                 return None
             if self._bars[1] is None:
                 return Content(Axis(""), Axis(""), empty="No processor has states here.")
@@ -208,7 +210,7 @@ class Presentation(QWidget):
         return replace(look, layer=layer if self.figure == "curve" else "all")  # type: ignore[arg-type] # of three words
 
     def look(self, figure: str, width: float, height: float, points: float = _TEXT / MM_PER_POINT) -> Look:
-        """How a figure of so many mm is drawn."""
+        """The look of a figure of this size in mm."""
         snapshot = self._bench.snapshot
         model = snapshot.fit.model if snapshot.fit is not None else ""
         # The number of phases stands above; in the legend it would change what lies below.
@@ -226,7 +228,7 @@ class Presentation(QWidget):
         )
 
     def _room(self) -> QRectF:
-        """Where the figure stands."""
+        """The rectangle of the figure."""
         top = _HEAD * self.height()
         return QRectF(0, top, self.width(), (1 - _HEAD - _FOOT) * self.height())
 
@@ -299,17 +301,17 @@ class Presentation(QWidget):
         self._line(painter, foot, self.phase_text())
 
     def why_text(self) -> str:
-        """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
+        """Why time is lost in the chosen phase, else in the run; "" while that is unknown."""
         snapshot = self._bench.snapshot
         words, phase = snapshot.explained.words, snapshot.project.view.phase
         if words is None or snapshot.explained.fit is not snapshot.fit:
             return ""
-        of = words.phases[phase] if phase is not None and phase < len(words.phases) else words
-        if not of.causes:
+        scope = words.phases[phase] if phase is not None and phase < len(words.phases) else words
+        if not scope.causes:
             return ""
-        first = of.causes[0]
-        where = f" in {first.region}" if first.region else ""
-        return f"{first.title}{where}: {percent(first.part)} of what is lost"
+        first = scope.causes[0]
+        place = f" in {first.region}" if first.region else ""
+        return f"{first.title}{place}: {percent(first.part)} of what is lost"
 
     def _line(self, painter: QPainter, box: QRectF, text: str, *, bold: bool = False) -> None:
         font = self._font(bold=bold)
@@ -318,22 +320,23 @@ class Presentation(QWidget):
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
     def notes(self) -> list[str]:
-        """What is to be said of the run, then of each phase."""
+        """The speaker's notes on the run, then on each phase."""
         from desktop.data.speaking import notes
 
         snapshot = self._bench.snapshot
         assert snapshot.fit is not None and snapshot.document is not None
-        breaks, of = snapshot.fit.breaks.tolist(), snapshot.explained.fit
-        if of is not None and snapshot.explained.words is not None:
-            self._words = of.breaks.tolist(), snapshot.explained.words
-        # Another fit with these breaks may differ in the last digits.
-        near = len(self._words[0]) == len(breaks) and math.dist(self._words[0], breaks) < 1e-9 * breaks[-1]
-        words = self._words[1] if near else None
+        breakpoints, fit = snapshot.fit.breaks.tolist(), snapshot.explained.fit
+        if fit is not None and snapshot.explained.words is not None:
+            self._words = fit.breaks.tolist(), snapshot.explained.words
+        # Another fit with these breakpoints may differ in the last digits.
+        times, words = self._words
+        if len(times) != len(breakpoints) or math.dist(times, breakpoints) >= 1e-9 * breakpoints[-1]:
+            words = None
         marks = presenting.marks(snapshot.project.annotations, snapshot.document.locations)
-        return notes(words, breaks, marks, snapshot.project.own_notes)
+        return notes(words, breakpoints, marks, snapshot.project.own_notes)
 
     def phase_text(self) -> str:
-        """The chosen phase, else the run."""
+        """The chosen phase, else the run, in words."""
         snapshot = self._bench.snapshot
         assert snapshot.run is not None
         curve, phase = snapshot.run.curve, snapshot.project.view.phase
@@ -360,9 +363,9 @@ class Presentation(QWidget):
         metrics = QFontMetricsF(bold)
         step = 1.25 * metrics.height()
         wide = max(metrics.horizontalAdvance(keys) for keys, _ in KEYS) + metrics.height()
-        whole = wide + max(QFontMetricsF(font).horizontalAdvance(text) for _, text in KEYS)
+        width = wide + max(QFontMetricsF(font).horizontalAdvance(text) for _, text in KEYS)
         colours = figures.ink(self._look("below"))
-        box = QRectF(0, 0, whole + 2 * step, step * (len(KEYS) + 1))
+        box = QRectF(0, 0, width + 2 * step, step * (len(KEYS) + 1))
         box.moveCenter(QRectF(self.rect()).center())
         painter.setPen(QColor(colours.border))
         painter.setBrush(QColor(colours.ground))
@@ -381,12 +384,12 @@ class Presentation(QWidget):
         now, radius = time.monotonic(), 0.014 * self.height()
         painter.setPen(Qt.PenStyle.NoPen)
         for when, place in self._trail[:-1]:
-            left = 1 - (now - when) / _TRAIL
-            if left > 0:
+            part = 1 - (now - when) / _TRAIL
+            if part > 0:
                 colour = QColor("#e6003c")
-                colour.setAlphaF(0.35 * left)
+                colour.setAlphaF(0.35 * part)
                 painter.setBrush(colour)
-                painter.drawEllipse(place, radius * (0.3 + 0.6 * left), radius * (0.3 + 0.6 * left))
+                painter.drawEllipse(place, radius * (0.3 + 0.6 * part), radius * (0.3 + 0.6 * part))
         place = self._trail[-1][1]
         glow = set_up(QRadialGradient(place, 2 * radius), colorAt=(0, QColor(230, 0, 60, 130)))
         glow.setColorAt(1, QColor(230, 0, 60, 0))
@@ -401,9 +404,9 @@ class Presentation(QWidget):
     @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bench, key, text = self._bench, event.key(), event.text()
-        held = event.isAutoRepeat()
+        repeated = event.isAutoRepeat()
         was_black, self.black = self.black, False
-        if key in (Qt.Key.Key_Escape, Qt.Key.Key_F11, Qt.Key.Key_Q) and not held:
+        if key in (Qt.Key.Key_Escape, Qt.Key.Key_F11, Qt.Key.Key_Q) and not repeated:
             self.close()
         elif text in ("[", "]", "+", "-"):
             bench.step_n(1 if text in "]+" else -1)
@@ -420,14 +423,14 @@ class Presentation(QWidget):
         elif key == Qt.Key.Key_Z:
             self._zoom_to_phase()
         elif key in (Qt.Key.Key_B, Qt.Key.Key_Period):
-            self.black = not was_black if not held else was_black
-        elif key == Qt.Key.Key_S and not held:
+            self.black = not was_black if not repeated else was_black
+        elif key == Qt.Key.Key_S and not repeated:
             self.show_speaker(None if self.speaker is not None else self.screen())
         elif key == Qt.Key.Key_N:
             bench.use_suggestion()
-        elif key == Qt.Key.Key_P and not held:
+        elif key == Qt.Key.Key_P and not repeated:
             self._point("key", QPointF(self.mapFromGlobal(self.cursor().pos())))
-        elif key == Qt.Key.Key_D and not held:
+        elif key == Qt.Key.Key_D and not repeated:
             self.dark = not self.dark
             self._redraw()
         elif text == "?" or key == Qt.Key.Key_F1:
@@ -441,7 +444,7 @@ class Presentation(QWidget):
             self.redrawn.emit()
 
     def show_speaker(self, screen: QScreen | None) -> None:
-        """The speaker's view on a screen; None: it goes away."""
+        """Show the speaker's view on a screen; None: close it."""
         if self.speaker is not None:
             self.speaker.close()
         if screen is not None:
@@ -462,7 +465,7 @@ class Presentation(QWidget):
             super().keyReleaseEvent(event)
 
     def step_view(self, by: int) -> None:
-        """The next or previous kept view; where there are none, phase."""
+        """Go to the next or previous kept view; if there are none, phase."""
         views = self._bench.snapshot.project.views
         if not views:
             self._step_phase(by)
@@ -490,9 +493,9 @@ class Presentation(QWidget):
                 self._zoom_to_phase()
 
     def _step_figure(self, by: int) -> None:
-        there = self.available()
-        if self.figure in there:
-            self.figure = there[(there.index(self.figure) + by) % len(there)]
+        names = self.available()
+        if self.figure in names:
+            self.figure = names[(names.index(self.figure) + by) % len(names)]
             self._redraw()
 
     def _zoom(self, span: tuple[float, float] | None) -> None:
@@ -500,7 +503,7 @@ class Presentation(QWidget):
         self._redraw()
 
     def _zoom_to_phase(self) -> None:
-        """The chosen phase, with something of what lies around it."""
+        """Zoom to the chosen phase with some room around it."""
         snapshot = self._bench.snapshot
         phase = snapshot.project.view.phase
         if phase is not None and phase < len(snapshot.rows):
@@ -536,16 +539,16 @@ class Presentation(QWidget):
         else:
             self._stir()
 
-    def _point(self, by: str, place: QPointF) -> None:
-        self._pointing.add(by)
+    def _point(self, holder: str, place: QPointF) -> None:
+        self._pointing.add(holder)
         self._trail = [(time.monotonic(), place)]
         self._slider.hide()
         self.setCursor(Qt.CursorShape.BlankCursor)
         self._fading.start()
         self.update()
 
-    def _let_go(self, by: str) -> None:
-        self._pointing.discard(by)
+    def _let_go(self, holder: str) -> None:
+        self._pointing.discard(holder)
         if not self._pointing:
             self._trail.clear()
             self._fading.stop()
@@ -563,7 +566,7 @@ class Presentation(QWidget):
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self._idle.start()
 
-    def _rest(self) -> None:
+    def _hide_idle(self) -> None:
         self._slider.hide()
         self.setCursor(Qt.CursorShape.BlankCursor)
 
@@ -610,16 +613,16 @@ def present(
     span: tuple[float, float] | None,
     left: Callable[[], None],
 ) -> Presentation:
-    """A presentation over a whole screen: another one than that on which `over` stands, if there is one; the
-    speaker then has curve, timeline, accounts and notes on that of `over`."""
+    """Show a presentation on a whole screen: if there are two, not on that of `over`, where the speaker then
+    has curve, timeline, accounts and notes."""
     presentation = Presentation(workbench, theme, deliver, span)
     set_up(presentation, attribute=Qt.WidgetAttribute.WA_DeleteOnClose, left=left)
-    own = over.screen()
-    other = next((one for one in own.virtualSiblings() if one is not own), None)
-    presentation.setGeometry((other or own).geometry())
+    screen = over.screen()
+    second = next((s for s in screen.virtualSiblings() if s is not screen), None)
+    presentation.setGeometry((second or screen).geometry())
     presentation.showFullScreen()
     presentation.activateWindow()
     presentation.setFocus()
-    if other is not None:
-        presentation.show_speaker(own)
+    if second is not None:
+        presentation.show_speaker(screen)
     return presentation

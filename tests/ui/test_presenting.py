@@ -162,14 +162,14 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     made.format.setCurrentIndex(made.format.findData("pptx"))
     made.copy_command()
     # A template is the user's, for all projects; one that cannot be used is named.
-    made.own["pptx"].setValue(str(tmp_path / "r.html"))
+    made.user_files["pptx"].setValue(str(tmp_path / "r.html"))
     made.copy_command()
     assert QGuiApplication.clipboard().text().endswith(f"--template {tmp_path / 'r.html'}")
     assert window.settings.template == str(tmp_path / "r.html") and not made.ground.isEnabled()
     made.save_to(tmp_path / "own.pptx")
     qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
     assert "r.html: is no template of slides" in made.status.text() and not (tmp_path / "own.pptx").exists()
-    made.own["pptx"].setValue("")
+    made.user_files["pptx"].setValue("")
     made.copy_command()
     # What was chosen is the project's, and what the next dialog begins with.
     kept = window.workbench.snapshot.project.report

@@ -968,13 +968,13 @@ def test_a_view_that_moves_is_not_painted_for_what_it_has_left(
 def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: TracePage) -> None:
     """However many times exact rows were asked for at once before."""
     view, tiles = opened.timeline.view, opened.timeline.view.tiles
-    tiles._rest.start(0)  # as after the first part of many rows
+    tiles._rest_timer.start(0)  # as after the first part of many rows
     settle(qtbot, opened)
     view.zoom_to(0.3, 0.5)
     view.grab()
-    assert tiles._rest.isActive() and tiles._rest.interval() == timeline_tiles.REST
+    assert tiles._rest_timer.isActive() and tiles._rest_timer.interval() == timeline_tiles.REST
     settle(qtbot, opened)
-    assert not tiles._rest.isActive()
+    assert not tiles._rest_timer.isActive()
 
 
 def note_dialog(window: TracePage) -> NoteDialog:

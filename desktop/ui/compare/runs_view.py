@@ -453,10 +453,10 @@ class RunsView(TimePlot):
             options.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
         return options
 
-    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+    def choose_axis(self, axis: str, choice: AxisChoice) -> None:
         plot = self.description()
-        if way == "x" or plot is None:
-            super().choose_axis(way, choice)
+        if axis == "x" or plot is None:
+            super().choose_axis(axis, choice)
             return
         factor, low, high = plot.lanes[0].axis.factor, choice.low, choice.high
         self._asked = None if low is None or high is None else (low / factor, high / factor)

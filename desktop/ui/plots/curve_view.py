@@ -120,7 +120,7 @@ class CurveView(TimePlot):
         self._without, self._one_beside = without, one_beside
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
-        self._shown = frozenset({"computing"})
+        self._activities = frozenset({"computing"})
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
@@ -195,7 +195,7 @@ class CurveView(TimePlot):
             self.dirty()
             return
         before, seen, steps = self._plot, self._levels_seen, self._steps_note
-        self._rest.stop()
+        self._rest_timer.stop()
         self._coarse = 1  # it would be drawn twice
         self._stale = self._base_stale = True
         self.prepare(self.viewport().devicePixelRatioF())
@@ -276,7 +276,7 @@ class CurveView(TimePlot):
             self._redraw()
             self.dirty()
 
-    def _over_changed(self, changed: set[str], before: OverData) -> None:
+    def _over_changed(self, changed: set[str], previous: OverData) -> None:
         if "predicted" in changed and self._curve is not None:
             # Where the run with changes lasts longer, the axis does.
             start, predicted = self._curve.start, self._over.predicted
@@ -286,7 +286,7 @@ class CurveView(TimePlot):
         if changed & {"fit", "doubt"}:
             self._describe()
         self._redraw(base=not changed <= {"fit", "firm", "locked", "phase"})
-        named = [None if f is None else (f.n, f.model) for f in (self._over.fit, before.fit)]
+        named = [None if f is None else (f.n, f.model) for f in (self._over.fit, previous.fit)]
         if None in named and named[0] != named[1]:
             self.dirty()  # the rail comes or goes as well
         elif named[0] != named[1] or "firm" in changed:
@@ -298,14 +298,14 @@ class CurveView(TimePlot):
 
     def set_shown(self, activities: frozenset[str]) -> None:
         """Which activities are drawn; computing alone gives the plain curve with its extremes."""
-        self._shown = frozenset(activities)
+        self._activities = frozenset(activities)
         self._redraw()
         self.dirty()
 
     @property
     def activities(self) -> frozenset[str]:
         """Which of them are drawn."""
-        return self._shown
+        return self._activities
 
     def set_theme(self, theme: Theme) -> None:
         self._overview = None
@@ -382,9 +382,9 @@ class CurveView(TimePlot):
     def _curve_axis(self) -> str:
         return "" if self._curve is None else self._curve.quantity.axis
 
-    def choose_axis(self, way: str, choice: AxisChoice) -> None:
-        if way == "x":
-            super().choose_axis(way, choice)
+    def choose_axis(self, axis: str, choice: AxisChoice) -> None:
+        if axis == "x":
+            super().choose_axis(axis, choice)
         elif choice.low is None or choice.high is None:
             mode = "start" if self._levels.mode == "hand" else self._levels.mode
             self._change_levels(Levels(mode, log=bool(choice.log)))
@@ -479,7 +479,7 @@ class CurveView(TimePlot):
 
     @property
     def _stacked(self) -> bool:
-        return bool(self._stack) and self._shown != {"computing"}
+        return bool(self._stack) and self._activities != {"computing"}
 
     # ---- painting ------------------------------------------------------------------------------
 
@@ -621,7 +621,7 @@ class CurveView(TimePlot):
         x = scales.column_edges(m, sheet.image.width())
         thickness, run, say = max(1, round(dpr)), self._run_shown(), words()
         assert self._heights is not None
-        if self._shown == {"computing"} or (not self._stack and "computing" in self._shown):
+        if self._activities == {"computing"} or (not self._stack and "computing" in self._activities):
             described = curve_lane(run, x, self._heights, say)
             self._columns = described.series[0].columns
             first = self._draw_steps("base", sheet, lane, m, self._columns, thickness, described)
@@ -629,7 +629,7 @@ class CurveView(TimePlot):
             first = 0
             self._drawn.pop("base", None)
             self._columns = envelope(self._curve).columns(x)
-            described = stack_lane(run, x, self._heights, self._shown, say)
+            described = stack_lane(run, x, self._heights, self._activities, say)
             stacked = [one for one in described.series if one.look == "stacked"]
             curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
         self._end_here(sheet, m)
@@ -731,9 +731,9 @@ class CurveView(TimePlot):
         """What the lanes state together."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
-        fitting = self._over.fit is not None and "computing" in self._shown
+        fitting = self._over.fit is not None and "computing" in self._activities
         lane = replace(self._described, fitted=fitting)
-        legend = run_legend(run, say, exact=lane.exact, activities=self._shown)
+        legend = run_legend(run, say, exact=lane.exact, activities=self._activities)
         lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
         axis = time_axis(self._nav.a, self._nav.b, say)
         figure = "stack" if self._stacked else "curve"
@@ -781,7 +781,7 @@ class CurveView(TimePlot):
             # Breaks and fit go at the pixels themselves, so between painters.
             fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
-            if "computing" in self._shown:
+            if "computing" in self._activities:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._over.phase)
             fit_overlay.draw_firm(sheet.image, self._over.firm, m, lane.rect, t)
         self._veil(sheet.image, m)
@@ -989,7 +989,7 @@ class CurveView(TimePlot):
         """The time of the break that is dragged or lies under the pointer."""
         drag, fit = self._drag, self._over.fit
         if drag is not None and drag.kind == "break" and drag.moved:
-            return drag.now
+            return drag.value
         if drag is None and self._hover is not None and fit is not None and self._hover < fit.breaks.size - 1:
             return float(fit.breaks[self._hover])
         return None
@@ -1198,7 +1198,7 @@ class CurveView(TimePlot):
             self._press_overview(drag)
         elif region == "levels":
             drag.kind = "levels"
-            drag.a, drag.now = self._main.value(drag.press.y()), 0.0
+            drag.a, drag.value = self._main.value(drag.press.y()), 0.0
             self._levels_before = self._levels
         else:
             super()._press(drag, region, t, modifiers)
@@ -1224,8 +1224,8 @@ class CurveView(TimePlot):
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         index = self._breakpoint_near(drag.press.x())
         if index is not None and self._over.fit is not None:
-            drag.kind, drag.index, drag.now = "break", index, float(self._over.fit.breaks[index])
-            drag.a = drag.now
+            drag.kind, drag.index, drag.value = "break", index, float(self._over.fit.breaks[index])
+            drag.a = drag.value
         elif region == "rail" and self._phase_span(t) is not None:
             self.phaseSelected.emit(self._phase_at(t))
         else:
@@ -1295,13 +1295,13 @@ class CurveView(TimePlot):
         # Never onto a neighbour: a phase keeps some width, a pixel if there is room.
         low, high = float(fit.breaks[drag.index - 1]), float(fit.breaks[drag.index + 1])
         keep = min((self._nav.b - self._nav.a) / self._map().width, (high - low) / 4)
-        drag.now = min(max(t, low + keep), high - keep)
-        self.breakpointDragged.emit(drag.index, drag.now)
+        drag.value = min(max(t, low + keep), high - keep)
+        self.breakpointDragged.emit(drag.index, drag.value)
         self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
-            self.breakpointDropped.emit(drag.index, drag.now)
+            self.breakpointDropped.emit(drag.index, drag.value)
 
     def _abandon(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:

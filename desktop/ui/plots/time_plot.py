@@ -33,13 +33,13 @@ from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, guarded
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.time_plots import AxisData, OverData
 
-GRAB = 5  # logical pixels around a line within which it is taken hold of
-STILL = 4  # a press that moves less than this is a click
+GRAB = 5  # logical pixels around a line within which it can be dragged
+MOVED_PIXELS = 4  # a press that moves less than this is a click
 
 
 @dataclass
 class Drag:
-    """What the pressed mouse button is doing: its kind, where it began, and the state it began from."""
+    """A drag in progress: its kind, where it began, the state it began from, and its present `value`."""
 
     kind: str  # "select", "pan", "zoom", or what a plot has of its own
     press: QPointF
@@ -47,7 +47,7 @@ class Drag:
     a: float = 0.0
     b: float = 0.0
     index: int = 0
-    now: float = math.nan
+    value: float = math.nan
     moved: bool = False
 
 
@@ -58,8 +58,8 @@ def margins(metrics: QFontMetrics, percent: bool) -> tuple[float, float]:
     return side, side if percent else em
 
 
-#: Device pixels of a plot from which on what changes is first drawn at half of them each way, and the
-#: milliseconds of rest after which it is drawn exactly.
+#: Device pixels of a plot from which on changes are first drawn at half the resolution, and the milliseconds
+#: without a change after which it is drawn exactly.
 MANY_PIXELS, REST = 3_500_000, 150
 
 
@@ -99,8 +99,8 @@ class TimePlot(PlotView):
         self._layout_key: tuple[object, ...] = ()  # what the geometry was made for
         self._coarse = 1  # device pixels to a drawn one, each way
         self._exact = False  # while a picture is made
-        self._rest = QTimer(self, singleShot=True, interval=REST)
-        self._rest.timeout.connect(self._sharpen)
+        self._rest_timer = QTimer(self, singleShot=True, interval=REST)
+        self._rest_timer.timeout.connect(self._sharpen)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     # ---- what a plot says of itself ------------------------------------------------------------
@@ -108,11 +108,11 @@ class TimePlot(PlotView):
     @property
     @abstractmethod
     def _ready(self) -> bool:
-        """Whether there is anything to see and to move in."""
+        """Whether there is a range of time to show."""
 
     @abstractmethod
     def _map(self) -> TimeMap:
-        """Where the visible range lies on the widget."""
+        """The map from the visible range to the widget."""
 
     @abstractmethod
     def _region(self, p: QPointF) -> str:
@@ -120,26 +120,26 @@ class TimePlot(PlotView):
 
     @abstractmethod
     def _layout(self, dpr: float) -> None:
-        """Where everything lies, on device pixels."""
+        """Compute the rectangles of all parts, on device pixels."""
 
     @abstractmethod
     def _arrange(self) -> None:
-        """Put the items of the scene where `_layout` says."""
+        """Place the items of the scene in the rectangles of `_layout`."""
 
     @abstractmethod
     def _draw_anew(self, dpr: float) -> None:
-        """Make the pictures that are out of date, with `dpr` of their pixels to a logical one."""
+        """Draw the pictures that are out of date, with `dpr` of their pixels to a logical one."""
 
     @abstractmethod
     def _paint_marks(self, painter: QPainter) -> None:
-        """What follows the mouse: cursor, selection, what is dragged."""
+        """Paint what follows the mouse: cursor, selection, what is dragged."""
 
     def _mark_rects(self) -> list[QRectF] | None:
-        """Where `_paint_marks` paints now; None: anywhere."""
+        """The rectangles in which `_paint_marks` paints now; None: anywhere."""
         return None
 
     def _spans(self) -> list[tuple[float, float, str]]:
-        """Ranges of time that are tinted, from and to, and their colour: the selection, what is zoomed to."""
+        """Tinted ranges of time, from and to, and their colour: the selection, the range of a zoom."""
         drag, spans = self._drag, []
         if self._selection is not None:
             spans.append((*self._selection, self._theme.selection))
@@ -148,7 +148,7 @@ class TimePlot(PlotView):
         return spans
 
     def _span_rects(self, lanes: Sequence[QRectF]) -> list[QRectF]:
-        """Where these are, with their ends, in lanes."""
+        """The rectangles of `_spans`, with their end lines, in lanes."""
         m = self._map()
         ends = [
             sorted(min(max(float(m.x(v)), m.left), m.left + m.width) for v in s[:2]) for s in self._spans()
@@ -156,18 +156,18 @@ class TimePlot(PlotView):
         return [QRectF(x0 - 2, r.top(), x1 - x0 + 4, r.height()) for x0, x1 in ends for r in lanes]
 
     def _band(self, dpr: float) -> Callable[[float, float], QRectF]:
-        """How lanes are placed between the margins: a rectangle of a top and a height, whose edges fall on
-        device pixels so that pictures need no scaling."""
+        """A function that makes the rectangle of a lane of its top and height: between the margins, with
+        edges on device pixels, so that pictures need no scaling."""
         left, right = margins(self.fontMetrics(), self._percent)
 
-        def whole(v: float) -> float:
+        def snapped(v: float) -> float:
             return round(v * dpr) / dpr
 
-        left, right = whole(left), whole(self.width() - right)
+        left, right = snapped(left), snapped(self.width() - right)
 
         def band(top: float, height: float) -> QRectF:
-            top = whole(top)
-            return QRectF(left, top, max(right - left, 1.0), max(whole(top + height) - top, 1.0))
+            top = snapped(top)
+            return QRectF(left, top, max(right - left, 1.0), max(snapped(top + height) - top, 1.0))
 
         return band
 
@@ -189,7 +189,7 @@ class TimePlot(PlotView):
         return strips
 
     def _add_lane(self, name: str, picture: Draw, left: Draw, right: Draw | None = None) -> pg.PlotItem:
-        """A plot with a picture and what is painted beside it."""
+        """A plot with a picture, and functions that paint its vertical axes."""
         beside = None if right is None else DrawnAxis("right", right)
         plot = self.lanes[name] = lane_plot(DrawnAxis("left", left), beside)
         PixelItem(picture, plot.vb)
@@ -220,17 +220,17 @@ class TimePlot(PlotView):
 
     @property
     def _cursor_x(self) -> float | None:
-        """Where the cursor stands on the widget; None out of view."""
+        """x of the cursor on the widget; None if it is out of view."""
         m = self._map()
         return float(m.x(self._cursor)) if m.a <= self._cursor <= m.b else None
 
     def _cursor_rects(self, lanes: Sequence[QRectF]) -> list[QRectF]:
-        """Where its line is, in lanes."""
+        """The rectangles of the cursor's line in lanes."""
         x = self._cursor_x
         return [] if x is None else [QRectF(x - 2, r.top(), 4, r.height()) for r in lanes]
 
     def _paint_cursor(self, painter: QPainter, lanes: Sequence[QRectF]) -> float | None:
-        """A dashed line through lanes; where it stands."""
+        """Paint the cursor as a dashed line through lanes; its x."""
         x = self._cursor_x
         if x is not None:
             pen = QPen(QColor(self._theme.text), 0, Qt.PenStyle.DashLine)
@@ -244,7 +244,7 @@ class TimePlot(PlotView):
     def _lay_grid(
         self, painter: QPainter, lane: LaneBox, m: TimeMap, across: AxisData, upright: AxisData
     ) -> None:
-        """Lines at the ticks of both axes, where they are wanted."""
+        """Lines at the ticks of both axes, if the grid is on."""
         if self._grid:
             metrics = self.fontMetrics()
             xs = [m.x(v) for v in across.across(m.width, metrics.horizontalAdvance).positions]
@@ -257,27 +257,27 @@ class TimePlot(PlotView):
             self.setCursor(shape)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
-        """What another range (`base`) or another fit changes; empty: anything."""
+        """The rectangles that another range (`base`) or another fit changes; empty: all."""
         return []
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
-        """Whether a left press is the beginning of something that only this plot knows."""
+        """Whether a left press begins a drag of a kind that only this plot has."""
         return False
 
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
-        """Go on with what `_take` began."""
+        """Continue a drag that `_take` began."""
 
     def _drop(self, drag: Drag) -> None:
-        """End what `_take` began."""
+        """Complete a drag that `_take` began."""
 
     def _abandon(self, drag: Drag) -> None:
-        """Undo what `_take` began."""
+        """Undo a drag that `_take` began."""
 
     def _clicked(self, drag: Drag, t: float) -> None:
         """A left press in the plot that did not move."""
 
     def _hover_at(self, p: QPointF, region: str) -> None:
-        """The pointer moves and no button is held: show by its shape what a press would do."""
+        """Show by the shape of the pointer, while no button is held, what a press would do."""
 
     @abstractmethod
     def menu_at(self, p: QPointF) -> QMenu:
@@ -289,7 +289,7 @@ class TimePlot(PlotView):
 
     @guarded
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """By the key only: with the mouse it opens when the button is let go, as a right drag zooms."""
+        """Open it by key only: with the mouse it opens on release, as a right drag zooms."""
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
             plot_menu.popup(self, event)
         else:
@@ -301,18 +301,18 @@ class TimePlot(PlotView):
         self._selection = selection
         self._marks_moved()
 
-    def show_over(self, **what: Any) -> None:
-        """Lay other things over the values, by the names of `OverData`; what is as before stays as it is."""
-        before, self._over = self._over, replace(self._over, **what)
+    def show_over(self, **layers: Any) -> None:
+        """Change fields of `OverData`, which is drawn over the values; draw only what differs."""
+        previous, self._over = self._over, replace(self._over, **layers)
         changed = {
-            name for name, value in what.items()
-            if value is not (old := getattr(before, name)) and (name in ("fit", "predicted") or value != old)
+            name for name, value in layers.items()
+            if value is not (v := getattr(previous, name)) and (name in ("fit", "predicted") or value != v)
         }  # fmt: skip
         if changed:
-            self._over_changed(changed, before)
+            self._over_changed(changed, previous)
 
-    def _over_changed(self, changed: set[str], before: OverData) -> None:
-        """These are others than before."""
+    def _over_changed(self, changed: set[str], previous: OverData) -> None:
+        """Draw again after a change of these fields."""
         self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -337,23 +337,23 @@ class TimePlot(PlotView):
             self._redraw()
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
-        """The axes whose range can be asked for."""
+        """The axes whose range can be chosen."""
         if not self._ready:
             return []
         (a, b), scale = self.visible_range(), self._time_scale[1]
-        whole = (a, b) == (self._nav.start, self._nav.end)
-        return [plot_menu.AxisOption("x", self._time_scale[0], a * scale, b * scale, whole, None)]
+        full = (a, b) == (self._nav.start, self._nav.end)
+        return [plot_menu.AxisOption("x", self._time_scale[0], a * scale, b * scale, full, None)]
 
-    def choose_axis(self, way: str, choice: AxisChoice) -> None:
-        """Show an axis as it is asked for."""
-        if way == "x":
+    def choose_axis(self, axis: str, choice: AxisChoice) -> None:
+        """Choose the range of an axis."""
+        if axis == "x":
             a, b = self._nav.start, self._nav.end
             low, high = (None if v is None else v / self._time_scale[1] for v in (choice.low, choice.high))
             self.zoom_to(a if low is None else low, b if high is None else high)
 
     @property
     def _time_scale(self) -> tuple[str, float]:
-        """The name of the horizontal axis, and by what its values are multiplied to be read."""
+        """The title of the horizontal axis, and the factor from seconds to its unit."""
         return "Time (s)", 1.0
 
     def set_percent(self, shown: bool) -> None:
@@ -391,12 +391,12 @@ class TimePlot(PlotView):
         self._show(a, b)
 
     def zoom(self, factor: float) -> None:
-        """Show a `factor`-th of the time, about the cursor if it is in view, else about the centre."""
+        """Show 1/`factor` of the range, about the cursor if it is in view, else about the centre."""
         a, b = self.visible_range()
         self._zoom_at(self._cursor if a <= self._cursor <= b else (a + b) / 2, factor)
 
     def pan(self, fraction: float) -> None:
-        """Go on by a fraction of what is visible; back if negative."""
+        """Move by a fraction of the visible range; back if negative."""
         a, b = self.visible_range()
         self._show(a + fraction * (b - a), b + fraction * (b - a))
 
@@ -440,16 +440,16 @@ class TimePlot(PlotView):
             self._draw_anew(dpr)
             self._stale = self._base_stale = False
             if self._coarse > 1:
-                self._rest.start()  # now: a slow frame is no rest
+                self._rest_timer.start()  # after the frame, which may be slow
 
     def _redraw(self, *, base: bool = True) -> None:
-        """Draw the pictures anew; without `base`, those are kept that depend on the range alone."""
+        """Draw the pictures again; without `base`, except those that depend on the range alone."""
         self._stale = True
         self._base_stale |= base
         dpr, coarse = self.devicePixelRatioF(), 1
         if not self._exact and self.width() * self.height() * dpr * dpr > MANY_PIXELS:
             coarse = 2
-        self._rest.stop()
+        self._rest_timer.stop()
         self._base_stale |= coarse != self._coarse
         self._coarse = coarse
         self.dirty(*self._changing(base=self._base_stale))
@@ -460,16 +460,16 @@ class TimePlot(PlotView):
             self._paint_marks(painter)
 
     def _marks_moved(self) -> None:
-        """Paint again where the marks were and where they are."""
-        before, self._marked = self._marked, self._mark_rects()
-        if before is None or self._marked is None:
+        """Repaint where the marks were and where they are."""
+        old, self._marked = self._marked, self._mark_rects()
+        if old is None or self._marked is None:
             self.dirty()
-        elif before or self._marked:
-            self.dirty(*before, *self._marked)
+        elif old or self._marked:
+            self.dirty(*old, *self._marked)
 
     @guarded
     def _sharpen(self) -> None:
-        """Draw exactly what moved until now."""
+        """Draw at full resolution after the last change."""
         self._exact = True
         self._redraw()
         self._exact = False
@@ -493,7 +493,7 @@ class TimePlot(PlotView):
         return image
 
     def _grey_outside(self, painter: QPainter, lanes: Iterable[QRectF], m: TimeMap) -> None:
-        """A veil over what is not analysed, with lines at those ends of the limit that are in view."""
+        """A veil over times that are not analysed, with lines at the ends of the limit."""
         if self._over.limit is None:
             return
         veil = faded(self._theme.surface, 205)
@@ -505,7 +505,7 @@ class TimePlot(PlotView):
             scales.verticals(painter, ends, r.top(), r.bottom(), QPen(QColor(self._theme.text), 1))
 
     def _add_limit(self, menu: QMenu, t: float) -> None:
-        """To a context menu: analyse the selected range only, or the whole run again."""
+        """Add to a context menu: analyse the selected range only, or the whole run again."""
         span = self._selection or self._phase_span(t)
         text = "Limit anal&ysis to this range"
         if self._selection is None and span is not None:
@@ -533,7 +533,7 @@ class TimePlot(PlotView):
 
     @staticmethod
     def _uprights(painter: QPainter, xs: list[float], lanes: Sequence[QRectF], pen: QPen) -> None:
-        """Lines through lanes that do not leave them, so that they go when the lanes are painted again."""
+        """Lines through lanes, clipped to them, so that repainting the lanes removes the lines."""
         with saved(painter):
             for r in lanes:
                 painter.setClipRect(r)
@@ -604,7 +604,7 @@ class TimePlot(PlotView):
         if drag is None:
             self._hover_at(p, region)
         else:
-            drag.moved = drag.moved or (p - drag.press).manhattanLength() >= STILL
+            drag.moved = drag.moved or (p - drag.press).manhattanLength() >= MOVED_PIXELS
             if drag.moved:
                 self._move(drag, p, t)
         inside = region in ("plot", "rail", "axis") or (drag is not None and drag.kind in ("select", "break"))
@@ -650,7 +650,7 @@ class TimePlot(PlotView):
         self._marks_moved()
 
     def cancel_drag(self) -> bool:
-        """Give up what the mouse is doing; whether there was anything to give up."""
+        """Cancel the drag in progress; whether there was one."""
         drag, self._drag = self._drag, None
         if drag is None:
             return False
@@ -681,7 +681,7 @@ class TimePlot(PlotView):
         event.accept()
 
     def _zoom_centre(self, p: QPointF) -> float:
-        """The time that stays where it is while the wheel turns."""
+        """The time that stays in place when the wheel zooms."""
         return self._time(p.x())
 
     @guarded
@@ -731,18 +731,18 @@ class TimePlot(PlotView):
 
 def stacked(pictures: Sequence[QImage]) -> QImage:
     """Pictures of one width, one below the other."""
-    whole = QImage(pictures[0].width(), sum(picture.height() for picture in pictures), pictures[0].format())
+    image = QImage(pictures[0].width(), sum(picture.height() for picture in pictures), pictures[0].format())
     top = 0
-    with QPainter(whole) as painter:
+    with QPainter(image) as painter:
         for picture in pictures:
             painter.drawImage(QRectF(0, top, picture.width(), picture.height()), picture)
             top += picture.height()
-    whole.setDevicePixelRatio(pictures[0].devicePixelRatio())
-    return whole
+    image.setDevicePixelRatio(pictures[0].devicePixelRatio())
+    return image
 
 
 def box_of(metrics: QFontMetrics, rows: list[str], x: float, top: float, bounds: QRectF) -> QRectF:
-    """Where lines of text stand in a box right of `x`, or left of it where there is no room."""
+    """The box of lines of text, right of `x`, or left of it where there is no room."""
     w = max(map(metrics.horizontalAdvance, rows)) + 14
     h = metrics.height() * len(rows) + 8
     left = x + 10 if x + 10 + w <= bounds.right() else x - w - 10

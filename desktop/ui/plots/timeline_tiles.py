@@ -91,9 +91,9 @@ class Tiles(QObject):
     ) -> None:
         super().__init__()
         self._lane, self._changed, self._failed = lane, changed, failed
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.timeout.connect(self._at_rest)
+        self._rest_timer = QTimer(self)
+        self._rest_timer.setSingleShot(True)
+        self._rest_timer.timeout.connect(self._at_rest)
         self._messages = MessageFilter()
         self.show(None, (), None)
 
@@ -115,18 +115,18 @@ class Tiles(QObject):
         self._rested: TileView | None = None
         self._making = ""
         self._lane.cancel()
-        self._rest.stop()
+        self._rest_timer.stop()
 
     def set_messages(self, criteria: MessageFilter) -> None:
         """Which messages are drawn."""
         if criteria != self._messages:
             self._messages, self._rested = criteria, None
             if self._view is not None:
-                self._rest.start(0)
+                self._rest_timer.start(0)
 
     @property
     def busy(self) -> bool:
-        return bool(self._making) or self._rest.isActive()
+        return bool(self._making) or self._rest_timer.isActive()
 
     def get(self, view: TileView) -> list[Placed]:
         """The tiles to paint now, from back to front; sharper ones are made."""
@@ -134,7 +134,7 @@ class Tiles(QObject):
             return []
         if view != self._view:
             self._view = view
-            self._rest.start(REST)  # said each time: what is given to `start` stays the timer's interval
+            self._rest_timer.start(REST)  # each time, as what `start` is given stays the interval
         if self._detail is None or not self._fits(self._detail, view):
             self._make(view)
         detail = self._detail
@@ -212,7 +212,7 @@ class Tiles(QObject):
             return
         if placed is None or not self._fits(placed, view) or self._making == "detail":
             if self._making:
-                self._rest.start(REST)  # a little later, when it is there
+                self._rest_timer.start(REST)  # a little later, when it is there
             return
         locations = {m for group in self._bands[view.first : view.last] for m in group}
         pending = bool(placed.tile.pending) and len(locations) <= EXACT
@@ -232,7 +232,7 @@ class Tiles(QObject):
             if self._detail is placed:
                 self._detail = refined
                 if pending and refined.tile.pending:
-                    self._rest.start(0)
+                    self._rest_timer.start(0)
             self._changed()
 
         self._submit("rest", work, done)

@@ -763,7 +763,7 @@ class TimelineView(TimePlot):
         """What follows the mouse: selection, cursor, the state looked at."""
         t, plot, drag = self._theme, self._plot, self._drag
         self._paint_spans(painter, (plot,))
-        if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.now):
+        if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.value):
             painter.setPen(QPen(QColor(t.accent), 2))
             y = self._landing(drag)
             painter.drawLine(QLineF(0, y, plot.right(), y))
@@ -810,14 +810,14 @@ class TimelineView(TimePlot):
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         row = self._row_at(p.y())
         if row >= 0:
-            drag.now = self._y(row if self._rows is not None else 0)
+            drag.value = self._y(row if self._rows is not None else 0)
             self._marks_moved()
 
     def _landing(self, drag: Drag) -> float:
         """The height at which a process that is dragged would be put: above the one that is there if it comes
         from below, else below that."""
         assert self._rows is not None
-        first, last = self._rows.extent(self._rows.rows[max(self._row_at(drag.now + 1), 0)].process)
+        first, last = self._rows.extent(self._rows.rows[max(self._row_at(drag.value + 1), 0)].process)
         return self._y(first if first < self._rows.extent(drag.index)[0] else last)
 
     def _drop(self, drag: Drag) -> None:
@@ -829,7 +829,7 @@ class TimelineView(TimePlot):
                 self._rows.toggle(drag.index)
                 self.rows_changed()
             return
-        to = self._row_at(drag.now + 1)
+        to = self._row_at(drag.value + 1)
         if to >= 0 and self._rows.rows[to].process != drag.index:
             self._rows.move(drag.index, self._rows.rows[to].process)
             self.rows_changed()
