@@ -107,7 +107,7 @@ def iteration_lines(iterations: Iterations, curve: StepCurve, n: int | None, mod
             for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
         )
         count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
-        lines.append(f"  one iteration: {count}{inner and f', breaks at {inner}'}")
+        lines.append(f"  one iteration: {count}{inner and f', breakpoints at {inner}'}")
         for one in level.odd:
             ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
             region = f", in {printable(one.region, 40)}" if one.region else ""

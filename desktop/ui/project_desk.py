@@ -25,7 +25,7 @@ from desktop.ui.workers import program_thread
 from desktop.workbench.bundling import Outside
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
-from desktop.workbench.keeping import AUTOSAVE, Kind, ProjectStore, WorkedOn, bench_for
+from desktop.workbench.keeping import AUTOSAVE, Kind, ProjectStore, RecordBench, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
 from desktop.workbench.modelling import ModelBench
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -290,7 +290,7 @@ class ProjectDesk(QObject):
         else:
             frame.open_model(cast(ModelBench, self.projects.bench(kind, index)))
 
-    def bench_of(self, path: Path) -> WorkedOn | None:
+    def bench_of(self, path: Path) -> RecordBench | None:
         """The bench of the experiment or table of the project at a path; None if there is none."""
         kinds: tuple[Literal["experiments", "tables"], ...] = ("experiments", "tables")
         for kind in kinds:
@@ -309,7 +309,7 @@ class ProjectDesk(QObject):
         if place is not None:
             self.projects.relocate(kind, index, place)
 
-    def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
+    def take_in(self, record: KeptExperiment | KeptTable, bench: RecordBench) -> None:
         """Put the work of another window into the project, in place of its entry of the same file."""
         kind: Literal["experiments", "tables"]
         kind = "experiments" if isinstance(record, KeptExperiment) else "tables"

@@ -1,4 +1,4 @@
-"""What all benches are: a snapshot, and those who are told of every new one."""
+"""Base of all benches: a snapshot, its listeners, and lanes of work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def changed(value: S, changes: Mapping[str, object]) -> S:
-    """A frozen value in which these fields differ: `replace` for fields that are known only when it runs."""
+    """A frozen value with these fields changed: `replace` for field names known only at run time."""
     return replace(value, **changes)
 
 
@@ -38,14 +38,14 @@ class Bench(Generic[S]):
         self._users = 1
 
     def _lane(self, name: str, thread: str = "", *, latest: bool = True) -> Lane:
-        """One of its lanes, which ends with it; its `thread` is called like it unless said."""
+        """A new lane, closed with the bench; `thread`: name of its thread, "" for the lane's."""
         lane = Lane(thread or name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
         self._lanes.append(lane)
         return lane
 
     @property
     def busy(self) -> bool:
-        """Something asked for has not been answered yet."""
+        """Whether a job is running or waiting."""
         return any(lane.busy for lane in self._lanes)
 
     def subscribe(self, listener: Callable[[S, S], None]) -> None:
@@ -53,16 +53,16 @@ class Bench(Generic[S]):
         self._listeners.append(listener)
 
     def unsubscribe(self, listener: Callable[[S, S], None]) -> None:
-        """Do not call it any more; nothing if it never was."""
+        """Do not call it any more; without effect if it is not subscribed."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 
     def share(self) -> None:
-        """One more uses it, beside the one that made it, until `release`."""
+        """Count one more user, until its `release`."""
         self._users += 1
 
     def release(self, listener: Callable[[S, S], None] | None = None) -> None:
-        """One user less, who had subscribed with `listener`; the last one closes it."""
+        """Count one user less and remove its `listener`; the last one closes the bench."""
         if listener is not None:
             self.unsubscribe(listener)
         self._users -= 1
@@ -70,31 +70,31 @@ class Bench(Generic[S]):
             self.close()
 
     def close(self) -> None:
-        """End all work; nobody is told of anything any more."""
+        """End all work; listeners are not called any more."""
         self._listeners.clear()
         for lane in self._lanes:
             lane.close()
 
     def complain(self, problem: str) -> None:
-        """Show what went wrong outside."""
+        """Show a problem from outside of the bench."""
         self._show(problem=problem)
 
     def dismiss_problem(self) -> None:
         self._show(problem="")
 
     def _show(self, **changes: object) -> None:
-        """Tell of a snapshot in which these fields differ."""
+        """Publish a snapshot in which these fields differ."""
         self._tell(changed(self.snapshot, changes))
 
     def _tell(self, snapshot: S) -> None:
         old, self.snapshot = self.snapshot, snapshot
         for listener in tuple(self._listeners):
-            if listener in self._listeners:  # one before it may have taken it away
+            if listener in self._listeners:  # an earlier one may have removed it
                 listener(old, self.snapshot)
 
 
 class EditBench(Bench[S], Generic[S, Tree]):
-    """A bench with a branch of the window's tree: what is asked, whose edits are steps of the one history."""
+    """A bench whose `project` is a branch of the window's history: its edits are steps of undo."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class EditBench(Bench[S], Generic[S, Tree]):
 
     @property
     def project(self) -> Tree:
-        """The tree as it is now."""
+        """The project as last edited; the snapshot follows when its results are there."""
         return self.branch.value
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class EditBench(Bench[S], Generic[S, Tree]):
         self.branch = self.history.branch(project, self.turn)
 
     def turn(self, project: Tree) -> None:
-        """The tree has become another: show it, and what follows from it."""
+        """Show a project after an edit, undo or redo, and compute what follows from it."""
         raise NotImplementedError
 
 

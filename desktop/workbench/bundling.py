@@ -175,7 +175,7 @@ def _files_of_trace(path: Path, options: OpenOptions, progress: Progress) -> lis
 
     try:
         return files_of(path, progress, options.format_id, options.time_unit, options.member)
-    except DesktopError:  # it is told of where it is opened
+    except DesktopError:  # reported when it is opened
         return [(path.resolve(), 0)]
 
 
@@ -185,6 +185,6 @@ def _within(real: Path, folder: Path | None) -> bool:
         return False
     try:
         everything = Path.home().resolve().is_relative_to(folder)
-    except RuntimeError:  # nobody's
+    except RuntimeError:  # the user has none
         everything = False
     return not everything and not any(part.startswith(".") for part in real.relative_to(folder).parts)

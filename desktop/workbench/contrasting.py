@@ -1,8 +1,7 @@
 """The comparison of a project's runs: which of them, on what axis, their phases matched, their differences.
 
-What is asked is `desktop.workbench.model.Comparison`, which the project keeps and undoes; what it leads to is
-computed beside the window, and the last request wins. The command line asks the same functions.
-"""
+Its settings are a `desktop.workbench.model.Comparison`, which the project saves and undoes; results are
+computed beside the window, and the last request wins. Commands call the same functions."""
 
 from __future__ import annotations
 
@@ -104,13 +103,13 @@ class RunComparison(Bench[ContrastSnapshot]):
         self._watched = False
 
     def watch(self, watched: bool) -> None:
-        """Whether somebody looks; else nothing but the intervals of breakpoints is computed."""
+        """Whether a page shows it; else only the intervals of breakpoints are computed."""
         self._watched = watched
         if watched:
             self.refresh()
 
     def forget(self) -> None:
-        """The comparison is closed; the next one begins anew."""
+        """Close the comparison and drop its results."""
         self._comparing.cancel()
         self._watched, self._last_request, self._loaded = False, (), ()
         self.snapshot = ContrastSnapshot()
@@ -134,7 +133,7 @@ class RunComparison(Bench[ContrastSnapshot]):
     def pair(self, key: str, reference: int, phase: int) -> None:
         """Phase `phase` of run `key` is phase `reference` of the reference (from 0; -1: has no partner).
 
-        Pairs set before that cannot hold beside it are let go.
+        Earlier pairs that contradict it are discarded.
         """
         alignment = self.snapshot.alignment
         if alignment is None or key not in self.snapshot.keys:
@@ -150,7 +149,7 @@ class RunComparison(Bench[ContrastSnapshot]):
         self.change(matched=(*others, matched))
 
     def match_again(self) -> None:
-        """Let go of all pairs set by hand between the compared runs."""
+        """Discard all pairs set by hand between the compared runs."""
         gone = [m for m in self._comparison.matched
                 if m.reference == self.snapshot.reference and m.run in self.snapshot.keys]  # fmt: skip
         self.change(matched=tuple(m for m in self._comparison.matched if m not in gone))
@@ -179,7 +178,7 @@ class RunComparison(Bench[ContrastSnapshot]):
         return self._projects.workspace.comparison
 
     def refresh(self) -> None:
-        """The project may have changed: answer it anew if its runs or the question did."""
+        """Compare again if the runs or the settings of the project have changed."""
         shot = self._bench.snapshot
         if not self._watched and (shot.run is None or shot.fit is None or shot.opening is not None):
             return
@@ -299,8 +298,8 @@ def _answer(
     *,
     whole: bool,
 ) -> tuple[tuple[_LoadedRun, ...], _Repeated, dict[str, object]]:
-    """What is to be shown; unless the `whole`, what the plot of the shown run needs: runs that cannot be read
-    are left out then, as who compares them is told."""
+    """Fields of the snapshot, if `whole`; else only what the plot of the shown run needs, of those runs that
+    can be read."""
     from desktop.core.contrast import table
 
     loaded = []

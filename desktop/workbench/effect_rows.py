@@ -30,7 +30,7 @@ METHODS = {
 }
 
 
-#: Of what a p is the chance, by the kind of limit.
+#: To which effects a p refers, by the kind of limit.
 FAMILY = {
     "t": "each effect by itself", "se": "each effect by itself", "lenth": "each effect by itself",
     "lenth-simultaneous": "in any of all effects", "familywise": "in any of all effects",
@@ -41,7 +41,7 @@ INTERVAL = "Between these the effect lies with 95 %, each by itself"
 SHARE = "Between these the share lies with 95 %; the noise of the unperturbed run counts as well"
 
 
-#: What stands in place of a rank.
+#: Shown in place of a rank, by the verdict.
 RANKLESS = {
     "slows": "", "helps": "helps", "not distinguishable from zero": "within error",
     "no error estimate": "no error",

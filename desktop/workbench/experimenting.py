@@ -207,8 +207,8 @@ class ExperimentSnapshot:
 
 @dataclass(frozen=True, eq=False)
 class Errand:
-    """Runs beside the trials, for which the user is asked: all `commands` that they may execute, as `asks`
-    finds them."""
+    """Runs besides the trials, which need the user's consent: all `commands` that they may execute, as `asks`
+    lists them."""
 
     title: str
     commands: tuple[str, ...]
@@ -279,7 +279,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def open_record(self, record: KeptExperiment) -> None:
         """An experiment or table of runs of a project, read as it was. Nothing is run.
 
-        What is not as it was then, and what cannot be compared with any more, is told in
+        What has changed since, and what cannot be compared with any more, is named in
         `ExperimentSnapshot.problem`.
         """
 
@@ -292,7 +292,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._begin_work(self._files, f"Opening {record.name}", lambda _: _read_record(record), done)
 
     def record(self) -> KeptExperiment | None:
-        """What a project keeps of this; None where nothing is open or it was never written."""
+        """The record that a project saves; None where nothing is open or it was never written."""
         project = self.project
         imported, experiment = project.imported, project.experiment
         if imported is None and (experiment is None or not self._digest):
@@ -309,17 +309,17 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         )
 
     def read_again(self) -> None:
-        """As it is on the disk; what was changed and not written is lost."""
+        """Read it again from the disk; unsaved changes are lost."""
         record = self.record()
         if record is not None:
             self.open_record(replace(record, sha256=""))
 
     def create(self, experiment: Experiment) -> None:
-        """A new experiment; not written before `save`."""
+        """Open a new experiment, which `save` writes."""
         self._begin(ExperimentProject(experiment), "", saved=False)
 
     def create_in(self, folder: Path) -> None:
-        """A new experiment of the sources in a folder; their prepared places become its factors."""
+        """Open a new experiment of the sources in a folder; their prepared places are its factors."""
 
         def work(job: Job) -> Experiment:
             from desktop.data.templates import of_prepared
@@ -331,7 +331,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def look_for_places(
         self, request: Asked, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
     ) -> None:
-        """Routines and loops of a program, the hottest of a trace first, for who calls it."""
+        """Find routines and loops of a program, the hottest of a trace first; `done` gets them."""
 
         def work(job: Job) -> tuple[Spot, ...]:
             from desktop.data.templates import offers_of
@@ -347,8 +347,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._begin_work(self._files, "Reading the sources", work, show)
 
     def make_experiment(self, folder: Path, request: Asked, then: Callable[[], None]) -> None:
-        """An experiment of a program, in a folder of its own, and open it. `then`: is called when it is
-        there."""
+        """Make an experiment of a program in a folder of its own, open it, and call `then`."""
 
         def work(job: Job) -> Experiment:
             from desktop.data.templates import new_experiment
@@ -400,7 +399,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         digest: str = "",
         trace: Path | None = None,
     ) -> None:
-        """`name`: of what is no experiment, which has a title or its folder's name."""
+        """Show another project; `name`: where it has no experiment to take it from."""
         self._restart(project)
         self._digest, self._trace = digest, trace
         experiment = project.experiment
@@ -412,7 +411,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     # ---- the description
 
     def edit(self, label: str, experiment: Experiment, key: str | None = None) -> bool:
-        """Another description; refused with a sentence if it cannot be."""
+        """Change the description; False, with a problem, if it is not valid."""
         from desktop.data.experiment import checked
 
         if experiment == self._experiment:
@@ -560,7 +559,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         return Errand(title, commands, asks, work, done) if commands else None
 
     def run_errand(self, errand: Errand) -> None:
-        """The user has read its commands; nothing is run if they are others now."""
+        """Run an errand whose commands the user has read, unless they have changed since."""
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
             return
@@ -570,7 +569,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._show(problem=self.snapshot.problem or UNREAD)
 
     def _piloted(self, pilot: Pilot) -> None:
-        """Show it, and its effects beside what else is compared."""
+        """Show a pilot, and add its effects to the compared tables."""
         from desktop.data.pilot import PILOT
         from desktop.workbench.comparing import tables_in
 
@@ -585,7 +584,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._edit("add the pilot", replace(project, tables=(*others, *tables)))
 
     def run(self) -> None:
-        """All trials that are not done yet."""
+        """Run all trials that are not done yet."""
         self._run("Running trials", lambda runner, progress: runner.run(progress), lambda _: None)
 
     def pause(self) -> None:
@@ -602,13 +601,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         (self.resume if self.snapshot.running == "paused" else self.pause)()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """After the current trial, or now: that trial is dropped."""
+        """Stop after the current trial, or `at_once`, which drops it."""
         if self._runner is not None and self.snapshot.running != "idle":
             self._runner.stop(at_once=at_once)
             self._show(running="stopping")
 
     def cancel(self) -> None:
-        """Give up what runs: of trials the one that is running is dropped, all others are kept."""
+        """Cancel what runs; of trials only the running one is dropped."""
         if self.snapshot.running != "idle":
             self.stop(at_once=True)
             return
@@ -702,7 +701,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._start(title, work, done)
 
     def _start(self, title: str, work: Callable[[Runner, Progress], T], done: Callable[[T], None]) -> None:
-        """Beside the window; whoever calls it has the user's yes."""
+        """Run beside the window; callers have the user's consent."""
         experiment = self._experiment
         assert experiment is not None
         if not self.snapshot.saved and not self.save():
@@ -891,7 +890,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         project = self.project
 
         def failed(error: BaseException) -> None:
-            # Too few trials yet is no problem to be told of.
+            # Too few trials yet is no problem to show.
             self._show(**_UNREAD, unread=str(error))
 
         def done(fields: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""What the run, the selection and each phase are made of: a request of the workbench, and its answer."""
+"""Statistics of the run, the selection and each phase: a request of the workbench, and its answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Explained:
     """Statistics of all `scopes` (`stats` in the same order), details of the one in `focus`.
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first; None while
-    nobody looks at them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations.
+    no panel shows them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations.
     `replayed`: whether all `stats` have accounts, and all efficiencies that can be known; they come of
     `causality`, `waits` says why they are not there. `causes`: of the whole run, where they have been found,
     `path`: the critical path. `remote`: all was computed on the machine of the trace, as else all events
@@ -117,7 +117,7 @@ class StatisticsRequest:
         )
 
     def answer(self, statistics: Statistics, job: Job, early: Callable[[Explained], None]) -> Explained:
-        """All that was asked; `statistics`: of the store. `early` gets what is known sooner."""
+        """The answer; `statistics`: of the store. `early` is called with parts that are known sooner."""
         import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
         use, scopes = self.run.utilization, _scopes(self)
@@ -209,7 +209,7 @@ class StatisticsRequest:
     def _recalled(
         self, stats: tuple[RangeStats, ...], causes: bool
     ) -> tuple[tuple[RangeStats, ...], Explanation | None] | None:
-        """What was kept of an earlier opening."""
+        """Statistics saved when the trace was open before; None if there are none."""
         from desktop.data.remembered import recall
 
         of = self._ranges()

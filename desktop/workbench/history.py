@@ -1,6 +1,6 @@
 """One history for all that is edited in a window: a tree of frozen values, and the steps that changed it.
 
-Undo keeps the old values: nothing has to be inverted, so nothing can fail to be.
+Steps keep the old values, so that undo needs no inverse of an edit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 Tree = TypeVar("Tree")
-#: Of whatever tree: one history holds the steps of branches of several.
+#: Of any tree: one history holds the steps of branches of several types.
 AnyBranch: TypeAlias = "Branch[Any]"
 AnyStep: TypeAlias = "HistoryStep[Any]"
 
@@ -41,16 +41,16 @@ class Branch(Generic[Tree]):
 
     @property
     def edited(self) -> bool:
-        """Some step of it can be taken back."""
+        """Whether a step of it can be undone."""
         return bool(self.steps)
 
     @property
     def steps(self) -> list[HistoryStep[Tree]]:
-        """Its own that can be taken back, the last one last."""
+        """Its steps that can be undone, the last one last."""
         return [step for step in self._history.done if step.branch is self]
 
     def edit(self, label: str, value: Tree, key: str | None = None) -> None:
-        """Go to `value`: one step. What was taken back cannot be made again after that, in any branch.
+        """Go to `value`: one step. Undone steps cannot be redone after that, in any branch.
 
         Consecutive edits with the same `key` fold into one step, so that a turn of a wheel is undone at once.
         """
@@ -58,7 +58,7 @@ class Branch(Generic[Tree]):
 
 
 class History:
-    """The steps of all branches in the order in which they were made, with a place among them."""
+    """The steps of all branches in the order in which they were made: those done, and those undone."""
 
     def __init__(self) -> None:
         self.done: list[AnyStep] = []

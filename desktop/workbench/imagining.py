@@ -1,4 +1,4 @@
-"""What if: the run as it would go with changes, predicted beside the window while somebody looks."""
+"""What if: the run with changes, predicted beside the window while a panel or plot shows it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Imagined:
-    """What is asked and what is known of it.
+    """The changes asked for, and what is predicted.
 
-    changes : as asked, None: nothing is. prediction : the latest, of these changes unless `outdated`.
+    changes : None: none are asked for. prediction : the latest, of these changes unless `outdated`.
     regions : that can be changed, by name, those in which most is computed first; helps : what would help
     most, None: not known yet. task : of work that takes long. problem : why there is no prediction.
     """
@@ -39,8 +39,8 @@ class Imagined:
 
     @property
     def drawn(self) -> RunPrediction | None:
-        """What is drawn over the curve: nothing, unless something is different. The curve of a run without
-        changes has not been made, and would be here, in the window's thread."""
+        """The prediction that is drawn over the curve; None without changes, as its curve is not built then
+        and would be in the window's thread."""
         prediction = self.prediction
         if self.changes is None or prediction is None or prediction.note or not prediction.changes.sentence:
             return None
@@ -49,13 +49,13 @@ class Imagined:
 
 #: Seconds after which a prediction is given up for that of newer changes.
 PATIENCE = 0.3
-#: Before anybody asked.
+#: Before the first request.
 NOTHING_IMAGINED = Imagined()
 
 
 @dataclass(frozen=True)
 class _Basis:
-    """What a program is of."""
+    """What a replay depends on."""
 
     store: TraceStore
     run: TraceRun
@@ -63,9 +63,9 @@ class _Basis:
 
 
 class Imagining:
-    """Keeps the program of a run, asks for predictions (the last request wins) and for what would help.
+    """Holds the replay of a run, and computes predictions (the last request wins) and what would help.
 
-    `show` tells of an `Imagined`; `settle`: seconds that a request for another program must last.
+    `show` publishes an `Imagined`.
     """
 
     def __init__(self, predicting: Lane, helping: Lane, show: Callable[[Imagined], None]) -> None:
@@ -73,10 +73,10 @@ class Imagining:
         self.state = NOTHING_IMAGINED
         self._basis: _Basis | None = None
         self._program: Rerun | RerunThere | None = None
-        self._recorded: RunPrediction | None = None  # that of the program, nothing being different
+        self._recorded: RunPrediction | None = None  # of the run without changes
 
     def forget(self) -> None:
-        """Another trace is shown, or none."""
+        """Drop everything, as another trace is shown, or none."""
         self._predicting.cancel()
         self.helping.cancel()
         self._basis = self._program = self._recorded = None
@@ -84,7 +84,7 @@ class Imagining:
             self._tell(NOTHING_IMAGINED)
 
     def wait(self) -> None:
-        """What is known is of another run, until who waited for whom is found out."""
+        """Mark the prediction as outdated, until who waited for whom is known."""
         if self.state.prediction is not None and not self.state.outdated:
             self._change(outdated=True)
 
@@ -110,7 +110,7 @@ class Imagining:
         self._ask(replace(state, changes=changes), causality)
 
     def ask(self, changes: Changes | None) -> None:
-        """Predict the run with changes; None: as it was."""
+        """Predict the run with changes; None: as recorded."""
         if changes == self.state.changes or self._basis is None:
             return
         state = replace(self.state, changes=changes, outdated=True, problem="")
@@ -119,7 +119,7 @@ class Imagining:
             self._predicting.cancel()
             self._tell(replace(state, prediction=plain, outdated=False, task=None, problem=plain.note))
         elif job is not None and (self._program is None or job.elapsed < PATIENCE):
-            self._tell(state)  # what is under way is shown first, or nothing would be while a hand moves
+            self._tell(state)  # the running prediction is shown first, else none would be during a drag
         else:
             self._ask(state)
 
@@ -196,7 +196,7 @@ class Imagining:
         self._tell(self.state)  # that it is under way
 
     def cancel_helps(self) -> None:
-        """Give up what would help, until phases are others."""
+        """Cancel the search for what would help, until the phases change."""
         if self.helping.busy:
             self.helping.cancel()
             self._change(helps=())

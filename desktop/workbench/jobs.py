@@ -1,4 +1,4 @@
-"""Work beside the window: plain functions on plain threads, results handed to whoever owns the window.
+"""Jobs beside the window: plain functions in threads, whose results are delivered in the owner's thread.
 
 A job captures all it needs when it is made and shares nothing while it runs. Its result, or its exception,
 is given to `deliver`, which calls back in the owner's thread (the window: by a queued signal; tests and
@@ -84,7 +84,7 @@ class Job(Progress):
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was asked for."""
+        """Seconds since it was submitted."""
         return time.monotonic() - self._start
 
     def show(self, done: float, total: float, text: str) -> None:
@@ -117,7 +117,7 @@ class Lane:
 
     @property
     def busy(self) -> bool:
-        """A wanted result has not been delivered yet."""
+        """Whether a result is still to be delivered."""
         return self.current is not None
 
     @property
@@ -133,8 +133,8 @@ class Lane:
         failed: Callable[[BaseException], None],
         report: Callable[[Task], None] | None = None,
     ) -> Job:
-        """Run ``work(job)``; `done` gets its result or `failed` its exception, `report` its progress. Of a
-        lane that is closed nobody wants to hear: the job is cancelled before it begins."""
+        """Run ``work(job)``; `done` gets its result or `failed` its exception, `report` its progress. In
+        a closed lane the job is cancelled before it begins."""
         if self._latest:
             self.cancel()
         self._generation += 1
@@ -150,7 +150,7 @@ class Lane:
         return job
 
     def cancel(self) -> None:
-        """Nothing submitted so far is wanted any more."""
+        """Cancel all jobs submitted so far; their results are dropped."""
         self._oldest = self._generation + 1
         for job, future in self._jobs:
             job.cancel()
@@ -206,7 +206,7 @@ class Lane:
 
 
 def _note(error: Exception) -> None:
-    """Errors of the program itself are to be told of; others have their answer in the window."""
+    """Log an error: critical if it is one of the program itself, as the window explains only others."""
     if isinstance(error, DesktopError | OSError | ValueError | MemoryError):
         _log.info("a job ended with %s", type(error).__name__)
     else:
@@ -214,4 +214,4 @@ def _note(error: Exception) -> None:
 
 
 def _drop() -> None:
-    """A cancelled job has nothing to say."""
+    """The answer of a cancelled job: none."""

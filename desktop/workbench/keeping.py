@@ -48,31 +48,31 @@ from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 #: Seconds between two savings for recovery.
 AUTOSAVE = 120.0
-#: Folders below the project's in which a moved trace is looked for, and files that are looked at.
+#: Levels of folders below the project's, and files, to which a moved trace is searched for.
 DEPTH, LOOKED_AT = 3, 20_000
 
 Kind = Literal["runs", "experiments", "tables"]
 Lent = Literal["experiments", "tables"]
-#: What a project keeps of either kind, and where it is worked on.
+#: Records of experiments and tables, and the benches that edit them.
 FileRecord = KeptExperiment | KeptTable
-WorkedOn = ExperimentBench | ModelBench
+RecordBench = ExperimentBench | ModelBench
 Record = KeptRun | FileRecord
 R = TypeVar("R", KeptRun, KeptExperiment, KeptTable)
 
 
-def bench_for(record: FileRecord, deliver: Deliver, history: History) -> WorkedOn:
+def bench_for(record: FileRecord, deliver: Deliver, history: History) -> RecordBench:
     """An empty bench of the kind that a record needs."""
     kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
     return kind(deliver, history=history)
 
 
 class Loan:
-    """Tells the project of all changes on the bench of one of its records, as long as that is about its file.
+    """Passes changes on the bench of a record to the project, as long as the bench shows the record's file.
 
-    What a file says of itself when it is opened is no change.
+    What changes while the file is opened does not count.
     """
 
-    def __init__(self, projects: ProjectStore, number: int, record: FileRecord, bench: WorkedOn) -> None:
+    def __init__(self, projects: ProjectStore, number: int, record: FileRecord, bench: RecordBench) -> None:
         self.bench = bench
         self._projects, self._number = projects, number
         self._about = _file(record)
@@ -80,7 +80,7 @@ class Loan:
         bench.subscribe(self._follow)
 
     def end(self) -> None:
-        """Nothing is kept any more; the bench is closed unless somebody else uses it."""
+        """Stop passing changes on; the bench is closed unless it has other users."""
         self.bench.release(self._follow)
 
     def _follow(self, old: object, new: object) -> None:
@@ -104,8 +104,8 @@ def _file(record: FileRecord) -> tuple[Path | None, str]:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What belongs to the project, by the numbers of its records, and which phases of its runs were said to
-    be the same: what a step of undo is made of."""
+    """What a step of undo changes: the records of the project, by their numbers, and pairs of phases matched
+    by hand."""
 
     runs: tuple[int, ...] = ()
     experiments: tuple[int, ...] = ()
@@ -116,13 +116,13 @@ class _Contents:
 class ProjectStore:
     """The project that the trace in a workbench belongs to; every window has one, saved or not.
 
-    What belongs to it can be undone with the steps of the shown trace, in the order in which all were made.
-    What was asked about a run, an experiment or a table stays with it when it is taken out and put back.
+    Adding and removing records is undone with the steps of the shown trace, in the order in which all were
+    made. Runs, experiments and tables keep their settings when they are taken out and put back.
 
     Parameters
     ----------
     locate : asks where a trace is that is not where it was; None: it stays missing.
-    tell : is given sentences that the user should see.
+    tell : is called with sentences for the user.
     changed : is called when `title`, `path` or `modified` may have changed.
     folder : where recoveries are kept; None: in the user's state folder.
     make_bench : an empty bench for an experiment or table, see `bench`.
@@ -137,7 +137,7 @@ class ProjectStore:
         deliver: Deliver = at_once,
         folder: Path | None = None,
         executor: Executor | None = None,
-        make_bench: Callable[[FileRecord], WorkedOn] | None = None,
+        make_bench: Callable[[FileRecord], RecordBench] | None = None,
     ) -> None:
         self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
@@ -191,12 +191,12 @@ class ProjectStore:
 
     @property
     def modified(self) -> bool:
-        """Something has changed since it was saved or opened; what is looked at does not count."""
+        """Whether something but views has changed since it was saved or opened."""
         return self._saved is None or _without_views(self.workspace) != self._saved
 
     @property
     def by_hand(self) -> bool:
-        """There is work in it that a click would not bring back: more than a number and a kind of phases."""
+        """Whether it holds work by hand: more than the number and model of phases."""
         contents = self._contents.value
         more = contents.experiments or contents.tables or len(contents.runs) > 1 or contents.matched
         return bool(more) or any(
@@ -223,14 +223,14 @@ class ProjectStore:
         return tuple(runs.index(number) for number in self._open_runs if number in runs)
 
     def reopen(self, runs: Sequence[int]) -> None:
-        """Count runs, by their places, as opened, before those that are."""
+        """Mark runs, by their places, as open, before those that are."""
         all_runs = self._contents.value.runs
         numbers = [all_runs[k] for k in dict.fromkeys(runs) if 0 <= k < len(all_runs)]
         self._open_runs = [*numbers, *(number for number in self._open_runs if number not in numbers)]
         self._changed()
 
     def put_aside(self, index: int) -> None:
-        """Count a run as not opened; of the one that is shown another one takes the place. The last stays."""
+        """Mark a run as not open; if it is shown, another open one takes its place. The last one stays."""
         number = self._contents.value.runs[index]
         remaining = [one for one in self._open_runs if one != number and one in self._contents.value.runs]
         if remaining:
@@ -265,10 +265,10 @@ class ProjectStore:
         self._bench.run(f"Opening {path.name}", work, done)
 
     def recover(self, file: Path, recovery: Recovery) -> None:
-        """Go on where a session that crashed has left."""
+        """Restore what a crashed session has left."""
         self._take(recovery.of, recovery.workspace, saved=False)
         if recovery.of is not None and recovery.of.exists() and recovery.of.stat().st_mtime > recovery.kept:
-            self._stamp = None  # somebody has gone on since
+            self._stamp = None  # it was saved elsewhere since
         try:
             self.keep_now()
         except OSError as error:  # the former file is still there
@@ -325,18 +325,18 @@ class ProjectStore:
     # ---- what belongs to it
 
     def add_run(self, path: Path) -> None:
-        """Another trace for the project."""
+        """Open a trace and add it to the project."""
         self._put_away()
         self._awaited = next(self._numbers)
         self._bench.open(path)
 
     def add_files(self, *, experiments: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()) -> None:
-        """Experiments and tables of measurements that belong to the project."""
+        """Add experiments and tables of measurements, by their files."""
         ours = (KeptExperiment(p) for p in dict.fromkeys(p.absolute() for p in experiments))
         self.add(*ours, *(KeptTable(p) for p in dict.fromkeys(p.absolute() for p in tables)))
 
     def add(self, *records: KeptExperiment | KeptTable) -> None:
-        """Experiments and tables with what was asked of them; files that the project has stay as they are."""
+        """Add experiments and tables with their settings; files that the project has stay as they are."""
         contents = self._contents.value
         ours: tuple[FileRecord, ...] = (*self.workspace.experiments, *self.workspace.tables)
         paths = {one.path for one in ours} - {None}
@@ -361,7 +361,7 @@ class ProjectStore:
             self._edit(label, **{kind: numbers[:index] + numbers[index + 1 :]})
 
     def relocate(self, kind: Kind, index: int, path: Path) -> None:
-        """Say where something is now that is not where it was."""
+        """Set where the file of a record is now."""
         numbers = getattr(self._contents.value, kind)
         old, new = numbers[index], next(self._numbers)
         record = self._records[old]
@@ -377,18 +377,18 @@ class ProjectStore:
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
 
     def keep(self, number: int, record: FileRecord) -> None:
-        """A later state of an experiment or table, by what it is known by."""
+        """Replace the record of an experiment or table, by its number."""
         self._records[number] = record
         self._changed()
 
     def numbers(self, kind: Kind) -> tuple[int, ...]:
-        """What runs, experiments or tables are known by, as long as this project is open here."""
+        """The numbers of runs, experiments or tables, valid while this project is open."""
         numbers: tuple[int, ...] = getattr(self._contents.value, kind)
         return numbers
 
-    def bench(self, kind: Lent, index: int) -> WorkedOn:
-        """Where an experiment or table is worked on, opened as the project has it: the same for all who show
-        it, who share and release it. Its steps are undone with those of the trace."""
+    def bench(self, kind: Lent, index: int) -> RecordBench:
+        """The bench of an experiment or table, opened from its record: one for all pages and panels, which
+        share and release it. Its steps are undone with those of the trace."""
         number = self.numbers(kind)[index]
         if number not in self._loans:
             record = self._records[number]
@@ -398,8 +398,8 @@ class ProjectStore:
             bench.open_record(cast("Any", record))  # as the bench is made for it
         return self._loans[number].bench
 
-    def work_on(self, kind: Lent, index: int, bench: WorkedOn, record: FileRecord) -> None:
-        """Let an experiment or table be worked on where somebody else has it open already, as this record."""
+    def work_on(self, kind: Lent, index: int, bench: RecordBench, record: FileRecord) -> None:
+        """Use a bench on which an experiment or table is open already, with this record."""
         number = self.numbers(kind)[index]
         bench.share()
         previous, self._loans[number] = self._loans.get(number), Loan(self, number, record, bench)
@@ -408,7 +408,7 @@ class ProjectStore:
         self.keep(number, record)
 
     def end_loan(self, number: int) -> None:
-        """A record is not worked on any more where it was."""
+        """Stop following the bench of a record."""
         if number in self._loans:
             self._loans.pop(number).end()
             self._changed()
@@ -423,7 +423,7 @@ class ProjectStore:
         return str(record.trace.title if isinstance(record, KeptRun) else record.name)
 
     def compare(self, comparison: Comparison) -> None:
-        """How its runs are compared from now on; which phases are the same is a step of undo."""
+        """Set how runs are compared; a change of pairs matched by hand is a step of undo."""
         self._comparison = comparison
         if comparison.matched != self._contents.value.matched:
             self._edit("match phases otherwise", matched=comparison.matched)
@@ -441,7 +441,7 @@ class ProjectStore:
         self._turn(contents)
 
     def _turn(self, contents: _Contents) -> None:
-        """The contents have become others; a run that is shown and no longer among them gives way."""
+        """Show changed contents; if the shown run is not among them, show another."""
         if self._current is not None and self._current not in contents.runs:
             if contents.runs:
                 self._open_run(contents.runs[-1])
@@ -523,7 +523,7 @@ class ProjectStore:
         Raises
         ------
         OSError : it cannot be written; the file is as it was.
-        ProjectError : somebody else has saved it in the meantime, and no `path` says that this shall be lost.
+        ProjectError : its file was changed by others in the meantime, and no `path` is given.
         """
         from desktop.data import project_file
 
@@ -565,7 +565,7 @@ class ProjectStore:
         self._keep(content)
 
     def _keep(self, content: Workspace) -> None:
-        """Write it, or nothing if something later is to be kept."""
+        """Write the recovery, unless later contents are to be written."""
         from desktop.data import project_file
 
         with self._writing:
@@ -585,7 +585,7 @@ class ProjectStore:
                 self._recovery.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """The user has saved or does not want to."""
+        """End, and delete the recovery."""
         self._records = {}
         self._end_loans()
         self._lane.close()
@@ -636,7 +636,7 @@ def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
 
 
 def _without_views(workspace: Workspace) -> Workspace:
-    """What counts as a change."""
+    """The contents without views, to be compared for changes."""
     runs = tuple(replace(run, project=run.project.without_view) for run in workspace.runs)
     return replace(workspace, runs=runs, shown=0)
 

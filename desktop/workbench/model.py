@@ -1,4 +1,4 @@
-"""What the user has asked for: one frozen tree of plain values, which is also what a project file keeps.
+"""All settings of the user: one frozen tree of plain values, which project files save.
 
 Each class says by `problem` what would be wrong with its values in a file, or nothing.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
-#: Those whose phases are of several degrees.
+#: Models whose phases are of several degrees.
 MIXING = ("mixed", "budget")
 #: Units of time in a curve file.
 UNITS = ("s", "ms", "us", "ns")
@@ -58,7 +58,7 @@ class OpenOptions:
     member: str | None = None
 
     def again(self) -> OpenOptions:
-        """To open the same trace another time, wherever it is read."""
+        """The options without those of a single opening, to open the trace again."""
         return replace(self, force=False, workers=None, scheduler=None)
 
     def problem(self) -> str:
@@ -75,13 +75,13 @@ class OpenOptions:
         )
 
 
-#: What is found from the content, on this machine.
+#: The format is detected from the content.
 AS_FOUND = OpenOptions()
 
 
 @dataclass(frozen=True)
 class PhaseSettings:
-    """The wanted fit.
+    """Settings of the fit.
 
     `n` counts phases, for the model ``"budget"`` parameters. `locked` are times (s) that have to be
     breakpoints, sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for;
@@ -197,7 +197,7 @@ class PhaseSettings:
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
+    """What the window shows of a trace: saved with it, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
     rows; None and "" as they are at first. `messages`: which of them the timeline shows; `critical_path`:
@@ -328,7 +328,7 @@ class SpeakerNote:
 
 @dataclass(frozen=True)
 class Project:
-    """Everything the user has asked for about one trace. `rules` None: as the store has it.
+    """All settings for one trace. `rules` None: those of the store.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
@@ -383,7 +383,7 @@ class Project:
 
 @dataclass(frozen=True)
 class TraceId:
-    """Which trace a run is: where it was, and by what it is known again. Size in bytes of all its files."""
+    """Identity of a trace: where it was, and what to recognise it by; size in bytes of all its files."""
 
     path: Path
     name: str
@@ -401,7 +401,7 @@ class TraceId:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A trace, and what was asked about it."""
+    """A trace and its settings."""
 
     trace: TraceId
     project: Project = Project()
@@ -465,9 +465,9 @@ class KeptExperiment:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What is asked. `functions` none, `response` "auto": the best by AICc. `joint`: work over speed over all
-    cells; else every cell by itself. `reference`: system or code whose parameters are 1, None the first
-    system."""
+    """Settings of the factor model. `functions` none, `response` "auto": the best by AICc. `joint`: work over
+    speed over all cells; else every cell by itself. `reference`: system or code whose parameters are 1, None
+    the first system."""
 
     functions: tuple[str, ...] = DEFAULT_FUNCTIONS
     joint: bool = True
@@ -489,7 +489,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class KeptTable:
-    """A table of run times, what was changed in it, and the model that is asked of it.
+    """A table of run times, the edits in it, and the settings of its model.
 
     `path` None: `text` was pasted, or all rows are `edits.added`. `columns` and `units`: as its headings were
     assigned, see `desktop.data.tables.read_table`. `settings` None: it was not opened yet.
@@ -577,7 +577,7 @@ class Workspace:
 
 
 def run_keys(runs: tuple[KeptRun, ...]) -> tuple[str, ...]:
-    """What each run is known by, wherever its trace is: its content, and which one of those with the same."""
+    """A key for each run, wherever its trace is: of its content, numbered where several have the same."""
     counts: dict[str, int] = {}
     keys = []
     for run in runs:

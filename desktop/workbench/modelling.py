@@ -1,4 +1,4 @@
-"""The factor model in the window: a table, what is asked of it, and the fits that answer.
+"""The factor model in the window: a table, the settings of the model, and its fits.
 
 As in `desktop.workbench.workbench`: edits replace one frozen tree, snapshots come out, work runs beside the
 window and the last request wins.
@@ -176,7 +176,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def open_record(self, record: KeptTable) -> None:
         """A table of a project: read again, changed as it was, and modelled as it was.
 
-        A table that is not as it was then is told of in `ModelSnapshot.problem`.
+        If the table has changed since, `ModelSnapshot.problem` says so.
         """
         source = record.path or record.text or None
 
@@ -200,7 +200,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._open(record.name, work, done)
 
     def record(self) -> KeptTable | None:
-        """What a project keeps of this; None where no table is open."""
+        """The record that a project saves; None where no table is open."""
         project = self.project
         if project.table is None or self._read is None:
             return None
@@ -293,7 +293,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             self._edit_table(f"leave out {_rows(lines)}", lambda table: table.exclude(lines, reason))
 
     def include(self, lines: Sequence[int]) -> None:
-        """Take rows back that can be used."""
+        """Let rows take part again."""
         self._edit_table(f"take back {_rows(lines)}", lambda table: table.exclude(lines, ""))
 
     def merge_names(self, names: Sequence[str], into: str) -> None:
@@ -416,7 +416,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._beside(f"Writing {path.name}", write, done)
 
     def cancel(self) -> None:
-        """Give up what runs beside the window; a fit is short and goes on."""
+        """Cancel work beside the window, but for fits, which are short."""
         self._more.cancel()
         if self._later is not None:
             self._fitting.cancel()

@@ -1,4 +1,4 @@
-"""What the user has asked for about a trace, as figures and reports want to hear it."""
+"""Settings of a trace in the form that figures and reports take."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def contents(choices: ReportChoices) -> Contents:
 
 
 def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
-    """A run of a project to be reported on. `store` None: only to tell the command that does it."""
+    """A run of a project to be reported on. `store` None: only to write the command line of the report."""
     from desktop.data.material import Subject
     from desktop.data.utilization import Rules
 

@@ -40,7 +40,7 @@ B = TypeVar("B", ExperimentBench, ModelBench)
 
 
 class Side(Bench[T], Generic[T, B]):
-    """One of the project's records of a kind, on its bench while `watch` says that somebody looks."""
+    """One of the project's records of a kind, on its bench while a panel shows it (`watch`)."""
 
     KIND: ClassVar[Literal["experiments", "tables"]]
     #: What is shown at first.
@@ -71,7 +71,7 @@ class Side(Bench[T], Generic[T, B]):
 
     @property
     def bench(self) -> B | None:
-        """Where the chosen one is worked on, while it is shown."""
+        """The bench of the chosen record, while it is shown."""
         return self._bench
 
     @property
@@ -79,18 +79,18 @@ class Side(Bench[T], Generic[T, B]):
         return super().busy or (self._bench is not None and self._bench.busy)
 
     def watch(self, on_top: bool) -> None:
-        """Whether a panel is looked at that shows this."""
+        """Whether a panel that shows this is visible."""
         if on_top != self._watched and not self._closed:
             self._watched = on_top
             self._take()
 
     def choose(self, place: int) -> None:
-        """Show another one of the project's, by its place."""
+        """Choose a record by its place."""
         self._number = self._numbers[place]
         self._take()
 
     def refresh(self) -> None:
-        """The project may hold others now; what has come last is shown."""
+        """Follow the records of the project; a new one is shown."""
         numbers = self._projects.numbers(self.KIND)
         new = [number for number in numbers if number not in self._numbers]
         if self._numbers and new:
@@ -101,7 +101,7 @@ class Side(Bench[T], Generic[T, B]):
         self._take()
 
     def read_again(self) -> None:
-        """Read the chosen one anew, which could not be read."""
+        """Read the chosen record again, after it could not be read."""
         place = self._place
         if self._bench is not None and place >= 0:
             self._bench.open_record(getattr(self._projects.workspace, self.KIND)[place])
@@ -113,7 +113,7 @@ class Side(Bench[T], Generic[T, B]):
         return self._numbers.index(self._number) if self._number in self._numbers else -1
 
     def _selected_bench(self) -> B | None:
-        """The bench of the chosen one, opened if need be."""
+        """The bench of the chosen record, opened if need be."""
         bench = self._projects.bench(self.KIND, self._place) if self._place >= 0 else None
         return cast("B | None", bench)  # as `KIND` says
 
@@ -123,7 +123,7 @@ class Side(Bench[T], Generic[T, B]):
             self._bench = None
 
     def _take(self) -> None:
-        """Listen to the bench of the chosen one, if somebody looks."""
+        """Subscribe to the bench of the chosen record, if a panel shows it."""
         bench = self._selected_bench() if self._watched else None
         if bench is not self._bench:
             self._leave()
@@ -142,7 +142,7 @@ class Side(Bench[T], Generic[T, B]):
         self._arrived()
 
     def _arrived(self) -> None:
-        """What is shown is another: see what follows."""
+        """The content has changed."""
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         """The trace has changed."""
@@ -307,5 +307,5 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
 
 
 def trace_key(document: Document) -> str:
-    """By what an open trace is known again in rows of a table, see `desktop.data.tables.Row`."""
+    """The key by which rows of a table name an open trace, see `desktop.data.tables.Row`."""
     return str(document.info["source"]["sha256"]) + (document.options.member or "")

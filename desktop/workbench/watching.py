@@ -1,4 +1,4 @@
-"""A run that goes on, beside its window: the program in one lane, looks at its records in another."""
+"""Watching a run that goes on: the program in one lane, reading its records in another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 
 @dataclass(frozen=True, eq=False)
 class WatchSnapshot:
-    """What is seen.
+    """What the window shows.
 
     `n`: phases of least error; None while those are taken that are suggested. `running`: the program;
     `doing`: what is done before it runs; `paused`: the picture stands still. `over`: all has been recorded;
@@ -67,7 +67,7 @@ class Watcher(Bench[WatchSnapshot]):
             )  # fmt: skip
 
     def look(self) -> None:
-        """See what has come, unless a look is under way."""
+        """Read what was recorded since the last look, unless one is running."""
         follower, snapshot = self._follower, self.snapshot
         if follower is None or snapshot.over or self._looks.busy:
             return

@@ -85,8 +85,8 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
 
 T = TypeVar("T")
 #: Why there are no accounts.
-WAITS_ON_THE_WAY = "Who waited for whom is being found out."
-WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
+WAITS_RUNNING = "Who waited for whom is being computed."
+WAITS_CANCELLED = "Computing who waited for whom was cancelled; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
 #: The largest number of phases.
@@ -293,7 +293,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 return  # another one is on its way
             self._unlimited = run, self._fits = built
             sweep = self._fits.sweeps.get(self._key(self._phases))
-            if sweep is not None and self.snapshot.as_suggested and not self._phases_are_kept:
+            if sweep is not None and self.snapshot.as_suggested and not self._fixed_n:
                 phases = suggested_of(self._phases, run, sweep)
                 self.branch.value = replace(self.project, phases=phases)  # no step of undo
             project = replace(self.project, view=self._view)
@@ -313,7 +313,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._show()  # that it is under way
 
     @property
-    def _phases_are_kept(self) -> bool:
+    def _fixed_n(self) -> bool:
         """Whether the number of phases comes from a project or was chosen by the user."""
         for step in reversed(self.branch.steps):
             if step.key == "n" or step.before.phases != step.after.phases:
@@ -822,7 +822,7 @@ class Workbench(EditBench[Snapshot, Project]):
             needed, free = memory_needed(store), memory.available()
             if free is not None and needed > free:
                 raise DesktopError(
-                    f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
+                    f"Who waited for whom is not computed: it takes {needed / 2**30:.1f} GiB of memory, "
                     f"{free / 2**30:.1f} GiB are free",
                     hint="free some, or open a shorter trace",
                 )
@@ -850,8 +850,8 @@ class Workbench(EditBench[Snapshot, Project]):
                 self._causes = cached[1], None
                 self._show()
             else:
-                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
-                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
+                self._causality, self._why_no_waits = (self._store, None), WAITS_CANCELLED
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_CANCELLED))
 
     def _ask_statistics(self) -> None:
         if self._next_request(self.snapshot) is not None:
@@ -898,7 +898,7 @@ class Workbench(EditBench[Snapshot, Project]):
         def show(explained: Explained) -> None:
             if explained.causality is None and not explained.remote and request.parts & {"accounts", "words"}:
                 cancelled = self._causality is not None and self._causality[1] is None
-                explained = replace(explained, waits=self._why_no_waits if cancelled else WAITS_ON_THE_WAY)
+                explained = replace(explained, waits=self._why_no_waits if cancelled else WAITS_RUNNING)
             self._show(explained=explained)
 
         def done(explained: Explained) -> None:

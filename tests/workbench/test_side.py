@@ -12,7 +12,7 @@ import pytest
 from desktop import resources
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.keeping import FileRecord, ProjectStore, WorkedOn, read_workspace
+from desktop.workbench.keeping import FileRecord, ProjectStore, RecordBench, read_workspace
 from desktop.workbench.model import KeptExperiment
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -31,12 +31,12 @@ class Desk:
 
     def __init__(self) -> None:
         executors: dict[str, Any] = {name: Inline() for name in LANES}
-        self.made: list[WorkedOn] = []
+        self.made: list[RecordBench] = []
         self.bench = Workbench(executors=executors)
         self.bench.settle = 0.0
         self.sides: list[EffectsSide | ModelSide] = []
 
-        def make(record: FileRecord) -> WorkedOn:
+        def make(record: FileRecord) -> RecordBench:
             kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
             self.made.append(kind(executors=executors, history=self.bench.history))
             return self.made[-1]

@@ -166,7 +166,7 @@ def test_too_little_memory_is_said(
 ) -> None:
     monkeypatch.setattr("desktop.data.memory.available", lambda: 1000)
     bench.open(traces[0])
-    assert "being found out" in bench.snapshot.explained.waits
+    assert "being computed" in bench.snapshot.explained.waits
     held.run()
     assert "GiB" in bench.snapshot.explained.waits and bench.snapshot.explained.stats
     bench.set_n(2)
