@@ -1,4 +1,4 @@
-"""Traces in other programs' formats: one file a format, one row in `EXPORTERS`."""
+"""Traces in other programs' formats: one file per format, one row in `EXPORTERS`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from desktop.progress import Progress
 if TYPE_CHECKING:
     from desktop.data.store import TraceStore
 
-#: Format, and the module here whose `write(store, folder, progress, repaired)` makes its files in a folder.
+#: Format, and the module in this package whose `write(store, folder, progress, repaired)` writes its files.
 EXPORTERS = {"otf2": "otf2_archive", "paraver": "paraver_trace"}
 
 
 @dataclass
 class Exported:
-    """What was written. `file`: what programs open; `left_out`: how much of what the format cannot hold."""
+    """What was written. `file`: for other programs to open; `left_out`: counts of what the format lacks."""
 
     file: Path
     records: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
 
     def leave_out(self, what: str, count: int) -> None:
-        """Note that so many of something were not written."""
+        """Record that `count` more of `what` were not written."""
         if count:
             self.left_out[what] = self.left_out.get(what, 0) + int(count)
 
@@ -42,7 +42,7 @@ def export(
     ----------
     to : one of `EXPORTERS`.
     folder : must not exist, or be empty.
-    repaired : times with clocks repaired or as recorded; None: as the trace has it.
+    repaired : whether clocks are repaired; None: as in the trace.
 
     Raises
     ------

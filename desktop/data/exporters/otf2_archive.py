@@ -1,7 +1,7 @@
-"""OTF2 archives, which Vampir, Scalasca, Cube and whatever else stands on libotf2 reads.
+"""OTF2 archives, for Vampir, Scalasca, Cube and everything else based on libotf2.
 
-Layout of files and records: OTF2 3.2 reference (score-p.org). Communicators are defined by who takes part in
-them, in the order of ranks, since a store does not keep their members; ranks in records count in that group.
+Layout of files and records: OTF2 3.2 reference (score-p.org). A store does not keep the members of
+communicators, so they are defined as who takes part in them, by rank; ranks in records refer to this order.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ ON_OFF, ENTER, LEAVE = 11, 12, 13
 SEND, ISEND, ISEND_COMPLETE, RECV, IRECV_REQUEST, IRECV, CANCELLED = MESSAGES.values()
 COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC, PROGRAM_BEGIN, PROGRAM_END = 22, 23, 31, 83, 84
 OFF, ON = 2, 1
-DOUBLE = 10  # the type of a metric's value
+DOUBLE = 10  # type of a metric's value
 _MESSAGE = np.array([MESSAGES[kind] for kind in sorted(MessageKind)], np.int64)
-#: Bytes that no record exceeds, its time and the end of a file included.
+#: Most bytes of a record, its time and the end of a file included.
 LONGEST = 80
-#: Role and paradigm that stand for an activity where OTF2 does not know those of the region.
+#: Role and paradigm that represent an activity where OTF2 would not recognise the region's own.
 _STANDING_FOR = {
     Activity.COMPUTING: ("function", "user"),
     Activity.OVERHEAD: ("data_transfer", "unknown"),
@@ -66,7 +66,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     clock, definitions = WrittenTicks(store, repaired), _Definitions(store)
     total = sum(tally.enter + tally.leave for tally in store.tallies)
     done, records = 0, []
-    # Two offsets of nothing: the clocks are those of the window, and no reader mends them again.
+    # Two zero offsets: the clocks are those of the window, and readers do not correct them again.
     agreed = _file(_clock_offset(time) for time in (0, clock.length + 1))
     for i, location in enumerate(store.locations):
         with (inside / f"{i}.evt").open("wb") as file:
@@ -99,7 +99,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
 
 
 def _number(value: int, most: int = 8) -> bytes:
-    """A compressed number of at most `most` bytes; one whose bits are all set is undefined."""
+    """A compressed number of at most `most` bytes; it is undefined if all its bits are set."""
     value &= (1 << 8 * most) - 1
     if value == (1 << 8 * most) - 1:
         return b"\xff"
@@ -127,12 +127,12 @@ def _clock_offset(time: int) -> bytes:
 
 
 def _header(first: int, last: int) -> bytes:
-    """Of a chunk: byte order, and the numbers of its first and last event."""
+    """Header of a chunk: byte order, and the numbers of its first and last event."""
     return b"\x03\x42" + struct.pack("<QQ", first, last)
 
 
 def _file(records: Iterable[bytes]) -> bytes:
-    """Definitions in chunks."""
+    """A definition file, in chunks."""
     chunks, body = [], _header(1, 0)
     for record in records:
         if len(body) + len(record) + 2 > DEFINITION_CHUNK:
@@ -143,7 +143,7 @@ def _file(records: Iterable[bytes]) -> bytes:
 
 
 def _anchor(locations: int, definitions: int, name: str) -> bytes:
-    """The anchor file: plain files (1), not compressed (1), no properties, no number of its own."""
+    """The anchor file: plain files (1), not compressed (1), no properties, no trace number."""
     head = b"\x03\x42OTF2\0" + bytes([3, 2, 3, 0, 0])
     head += struct.pack("<QQBBQQ", CHUNK, DEFINITION_CHUNK, 1, 1, locations, definitions)
     texts = b"".join(map(_text, ("", f"Phasewright {__version__}", name)))
@@ -151,10 +151,10 @@ def _anchor(locations: int, definitions: int, name: str) -> bytes:
 
 
 class _Definitions:
-    """What event records refer to, and how it is numbered in the archive.
+    """What event records refer to, and its numbers in the archive.
 
-    operations : (texts,) number of the collective operation that a text names, -1 none. communicators :
-    of the store -> here. rank : (communicators, locations) of each location, -1 no member.
+    operations : (texts,) number of the collective operation named by a text, -1 none. communicators : number
+        in the store -> number here. rank : (communicators, locations) of each location, -1 if not a member.
     """
 
     def __init__(self, store: TraceStore) -> None:
@@ -166,20 +166,20 @@ class _Definitions:
         members = communicator_members(store, self.address)
         speakers = {i for i, at in enumerate(store.locations) if at.kind == "cpu" and self.address[i] == i}
         rank = [(at.rank < 0, at.rank, i) for i, at in enumerate(store.locations)]
-        #: locations that speak MPI, in the order of ranks; members of the communicators, in that order
+        #: locations that call MPI, in the order of ranks; members of the communicators, in that order
         self._world = sorted(speakers.union(*members.values()), key=rank.__getitem__)
         self._inside = [sorted(members[number], key=rank.__getitem__) for number in sorted(members)]
         self.communicators = {number: k for k, number in enumerate(sorted(members))}
         self.rank = np.full((len(members), len(store.locations)), -1, np.int64)
         for k, inside in enumerate(self._inside):
             self.rank[k, inside] = np.arange(len(inside))
-        if UNDEFINED in self.communicators:  # everybody's own
+        if UNDEFINED in self.communicators:  # every process has its own
             own = self.communicators[UNDEFINED]
             self._inside[own], self.rank[own] = [], 0
         self.metrics = {text: k for k, text in enumerate(occurring(store, "metrics", "metric"))}
 
     def records(self, events: list[int], clock: WrittenTicks) -> list[bytes]:
-        """All definitions; `events`: how many records each location has."""
+        """All definition records; `events`: number of records of each location."""
         store = self._store
         written = [_record(5, "NNNN", clock.per_second, 0, clock.length + 1, 0)]
         known: dict[str, int] = {}
@@ -222,7 +222,7 @@ class _Definitions:
         return written
 
     def _metric(self, number: int, name: int, of: str, text: Callable[[str], int]) -> list[bytes]:
-        """A metric and a class of it alone."""
+        """A metric, and a metric class that contains only it."""
         about = self._store.metrics.get(of)
         modes = {word: mode for mode, word in METRIC_MODES.items()}
         mode = 1 if about is None else modes[about.mode] | (METRIC_LAST if about.timing == "last" else 0)
@@ -231,7 +231,7 @@ class _Definitions:
         return [member, _record(20, "nbnbb", number, 1, number, 0, 0)]
 
     def _processes(self) -> list[tuple[str, int]]:
-        """Name and kind of the group of each location: its process, accelerators apart."""
+        """Name and kind of the group of each location: its process; accelerators have their own."""
         groups = []
         for at in self._store.locations:
             name = at.process or (f"rank {at.rank}" if at.rank >= 0 else at.name)
@@ -240,20 +240,20 @@ class _Definitions:
 
 
 def _standing_for(region: Region) -> tuple[str, str, str]:
-    """Name, role and paradigm by which readers class a region as it is classed here."""
+    """Name, role and paradigm that make readers classify a region as Phasewright does."""
     role = region.role if region.role in ROLES else "unknown"
     paradigm = region.paradigm if region.paradigm in PARADIGMS else "unknown"
     wanted = region_activity(region)
     if activity(region.name, role, paradigm) is wanted or wanted not in _STANDING_FOR:
         return region.name, role, paradigm
     role, paradigm = _STANDING_FOR[wanted]
-    # A call of MPI is known by its name, whatever else is said of it.
+    # An MPI call is recognised by its name, whatever its role.
     known = activity(region.name, role, paradigm) is wanted
     return region.name if known else f"{region.name} (call)", role, paradigm
 
 
 def _marks(store: TraceStore, clock: WrittenTicks) -> list[bytes]:
-    """The users' marks, of one category."""
+    """The users' marks, in one category."""
     marks: list[bytes] = []
     for i, location in enumerate(store.locations):
         for time, text in store.blocks("marks", i):
@@ -264,7 +264,7 @@ def _marks(store: TraceStore, clock: WrittenTicks) -> list[bytes]:
 
 # ------------------------------------------------------------------ events
 
-#: Order of rows at one place and time: what ends, what begins, what ends as it begins, enter or leave.
+#: Order of rows at the same place and time: ends, begins, ends of what begins then, enter or leave.
 _ENDS, _BEGINS, _ENDS_AT_ONCE, _EVENT = range(4)
 #: Rows of an array of records: the record's kind, its time, its fields.
 _KIND, _TIME, _A, _B, _C, _D, _E = range(7)
@@ -280,17 +280,17 @@ def _rows(kind: AnyArray | int, time: AnyArray, *fields: AnyArray | int) -> Ints
 
 
 class _WrittenRecords:
-    """The event records of a location, stretch by stretch, in their order."""
+    """The event records of a location, stretch by stretch, in order."""
 
     def __init__(self, store: TraceStore, here: int, known: _Definitions, exported: Exported) -> None:
         self._location, self._known, self._found = store.locations[here], known, exported
         self._speaks = np.array([is_communication(region) for region in store.regions], bool)
         self._off = np.array([_is_off(region) for region in store.regions], bool)
-        self._late = _rows(0, np.empty(0))  # ends of operations that are still to come
-        self._busy = -1  # until when the last operation goes on
+        self._late = _rows(0, np.empty(0))  # ends of operations, not written yet
+        self._busy = -1  # end of the last operation
 
     def of(self, end: int, rows: dict[str, Columns]) -> Ints:
-        """The records of a stretch up to a time, (7, n); times as recorded."""
+        """The records of a stretch up to the time `end`, (7, n); times as recorded."""
         messages = self._messages(rows["messages"])
         begins = self._operations(rows["collectives"])
         due = self._late[_TIME] <= end
@@ -311,25 +311,25 @@ class _WrittenRecords:
         )
 
     def first(self) -> Ints:
-        """A record at the time from which on the location is there."""
+        """A record at the first time of the location."""
         begin = self._location.first
         return _rows(PROGRAM_BEGIN, np.array([] if begin is None else [begin]))
 
     def last(self) -> Ints:
-        """What ends after all other rows, and a record at the time at which the location ends."""
+        """Ends after all other rows, and a record at the last time of the location."""
         end = self._location.last
         late = self._late[:, np.argsort(self._late[_TIME], kind="stable")]
         gone = _rows(PROGRAM_END, np.array([] if end is None else [end]))
         return np.concatenate([late, gone], axis=1)
 
     def _ordered(self, events: Columns, *others: tuple[Ints, int]) -> Ints:
-        """Merge by time; what lies at the time of enters and leaves goes into the call that it belongs to."""
+        """Merge by time; rows at the time of enters and leaves are placed inside the call they belong to."""
         time, leaves, region = events["time"], events["kind"] == EventKind.LEAVE, events["region"]
         speaks, off = self._speaks[region], self._off[region]
         kind = np.where(off, ON_OFF, np.where(leaves, LEAVE, ENTER))
         own = _rows(kind, time, np.where(off, np.where(leaves, ON, OFF), region))
         row = np.arange(time.size)
-        # The latest entered call up to each row, and the first left one from it on.
+        # The latest enter up to each row, and the first leave from it on.
         entered = np.maximum.accumulate(np.where(speaks & ~leaves, row, -1)) if time.size else row
         left = (
             np.minimum.accumulate(np.where(speaks & leaves, row, time.size)[::-1])[::-1] if time.size else row
@@ -365,7 +365,7 @@ class _WrittenRecords:
         return written[:, ~lost]
 
     def _operations(self, rows: Columns) -> Ints:
-        """Begins of operations; their ends come when they are due."""
+        """Begins of operations; their ends are written when their time comes."""
         known, keep = self._known, []
         operation = known.operations[rows["operation"]]
         for i, (begin, end) in enumerate(zip(rows["begin"].tolist(), rows["end"].tolist(), strict=True)):
@@ -380,7 +380,7 @@ class _WrittenRecords:
         comm = np.array([known.communicators[number] for number in rows["communicator"].tolist()], np.int64)
         root = np.where(rows["root"] < 0, UNDEFINED, known.rank[comm, rows["root"]] if comm.size else comm)
         at_once = (rows["begin"] == rows["end"]).astype(np.int64)
-        # Operation and root share a field: there are five.
+        # Operation and root share a field, as a row has only five.
         packed = operation << 32 | root
         ends = _rows(COLLECTIVE_END, rows["end"], packed, comm, rows["sent"], rows["received"], at_once)
         self._late = np.concatenate([self._late, ends], axis=1)
@@ -388,13 +388,13 @@ class _WrittenRecords:
 
 
 def _is_off(region: Region) -> bool:
-    """Whether nothing was measured inside this region, which readers would not know by its name."""
+    """Whether nothing was measured inside this region; readers would not know that by its name."""
     unknown = activity(region.name, region.role, region.paradigm) is not Activity.UNMEASURED
     return region_activity(region) is Activity.UNMEASURED and (unknown or region.synthetic)
 
 
 class EventWriter:
-    """Writes records into chunks of an event file; `count`: records so far."""
+    """Writes records into chunks of an event file; `count`: number of records so far."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.count = file, 0
@@ -402,7 +402,7 @@ class EventWriter:
         self._at, self._first, self._time = HEADER, 1, -1
 
     def write(self, records: Ints) -> None:
-        """Records (7, n) in order of time, their times those of the archive."""
+        """Write records (7, n) in order of time, in ticks of the archive."""
         row = 0
         while row < records.shape[1]:
             row, self._at, self._time, written = encode(self._chunk, self._at, self._time, records, row)
@@ -414,7 +414,7 @@ class EventWriter:
                 self._at, self._first, self._time = HEADER, self.count + 1, -1
 
     def close(self) -> None:
-        """The last chunk."""
+        """Write the last chunk."""
         self._chunk[self._at : self._at + 2] = 2, 1
         self._put(self._at + 2)
 
@@ -425,7 +425,7 @@ class EventWriter:
 
 @inlined
 def raw(chunk: Bytes, at: int, value: int) -> int:
-    """Eight bytes."""
+    """Write eight bytes; returns the next position."""
     for i in range(8):
         chunk[at + i] = (value >> (8 * i)) & 0xFF
     return at + 8
@@ -433,7 +433,7 @@ def raw(chunk: Bytes, at: int, value: int) -> int:
 
 @inlined
 def number(chunk: Bytes, at: int, value: int) -> int:
-    """A compressed number of 64 bits; -1 is undefined."""
+    """Write a compressed number of 64 bits; -1 is undefined. Returns the next position."""
     if value == -1:
         chunk[at] = 255
         return at + 1
@@ -448,14 +448,14 @@ def number(chunk: Bytes, at: int, value: int) -> int:
 
 @inlined
 def short(chunk: Bytes, at: int, value: int) -> int:
-    """A compressed number of 32 bits, of which the lower half counts."""
+    """Write a compressed number of 32 bits, the lower half of `value`; returns the next position."""
     value &= 0xFFFFFFFF
     return number(chunk, at, -1 if value == 0xFFFFFFFF else value)
 
 
 @arithmetic
 def encode(chunk: Bytes, at: int, now: int, records: Ints, row: int) -> tuple[int, int, int, int]:
-    """Records from `row` on, as many as find room; the next row, byte and time, and how many they were."""
+    """Write records from `row` on, as many as fit; returns the next row, byte and time, and their number."""
     begin = row
     while row < records.shape[1] and at + LONGEST <= chunk.size:
         kind, time = records[0, row], records[1, row]
@@ -485,7 +485,7 @@ def encode(chunk: Bytes, at: int, now: int, records: Ints, row: int) -> tuple[in
                 end = short(chunk, end, a)
                 chunk[end], chunk[end + 1] = 1, DOUBLE
                 end = number(chunk, end + 2, b)
-            elif kind == PROGRAM_BEGIN:  # without a name and arguments
+            elif kind == PROGRAM_BEGIN:  # without name and arguments
                 end = number(chunk, number(chunk, end, 0), 0)
             elif kind == PROGRAM_END:
                 end = number(chunk, end, 0)

@@ -1,9 +1,9 @@
-"""Paraver traces (.prv, .pcf, .row), which Paraver, Dimemas and BasicAnalysis read.
+"""Paraver traces (.prv, .pcf, .row), for Paraver, Dimemas and BasicAnalysis.
 
-Source: Paraver's description of its trace format (tools.bsc.es), and Extrae's public numbers. What a
-thread does is a state, by the rules of the curve; MPI calls, functions, metrics and the data of collectives
-are events, matched messages are communications. Lines are in order of time: those of every thread go to a
-file of their own first, and from there into the trace window by window.
+Source: Paraver's description of its trace format (tools.bsc.es), and Extrae's public numbers. The activity of
+a thread is a state, by the rules of the curve; MPI calls, functions, metrics and the data of collectives are
+events, matched messages are communications. Lines are in order of time: those of each thread are first
+written to a file of their own, and merged from there into the trace window by window.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, class_states
 from desktop.progress import Progress, Share
 
-#: A line: its time and kind (1 state, 2 event, 3 communication), and up to four further numbers.
+#: A line: its time and kind (1 state, 2 event, 3 communication), and up to four more numbers.
 _TIME, _KIND, _A, _B, _C, _D = range(6)
 STATE, EVENT, COMMUNICATION = 1, 2, 3
-#: Lines of a window, about, and how finely the run is divided to find windows.
+#: Approximate number of lines in a window, and number of parts of the run from which windows are made.
 WINDOW, BINS = 1 << 20, 1 << 16
-#: No line is longer, its two threads apart.
+#: Most bytes of a line without its two threads.
 LONGEST = 160
-#: The state of an activity where no call says more.
+#: States of activities in which the call says no more.
 _STATE_OF = np.array([1, 15, 9, 12, 14], np.int64)
-#: Those of MPI calls, if they agree with the activity.
+#: States of MPI calls, if they agree with the activity.
 _STATE_OF_CALL = (
     {"recv": 3, "send": 4, "isend": 10, "irecv": 11, "sendrecv": 16, "iprobe": 6, "probe": 6, "test": 6}
     | dict.fromkeys(("wait", "waitall", "waitany", "waitsome"), 8)
     | {name.lower(): 13 for name in tb.OPERATIONS}
 )
-#: Numbers of calls and functions that have none of Extrae's; of metrics.
+#: Numbers of calls and functions that have no number of Extrae; of metrics.
 _OWN, _METRICS = 1000, 90000001
 
 
@@ -108,7 +108,7 @@ class _Threads:
         for task, inside in enumerate(self._tasks):
             self.task[inside] = task
             places += [f"1:{task + 1}:{thread + 1}" for thread in range(len(inside))]
-        #: cpu, application, task and thread of each, as lines have them
+        #: cpu, application, task and thread of each, as written in lines
         self.prefixes = [f"{cpu}:{place}".encode() for cpu, place in enumerate(places, 1)]
 
     def header(self, length: int, members: dict[int, set[int]]) -> bytes:
@@ -124,7 +124,7 @@ class _Threads:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def names(self) -> str:
-        """The file of names (.row). Accelerators are known by them only."""
+        """The file of names (.row), the only place that identifies accelerators."""
         lines = [f"LEVEL CPU SIZE {len(self.locations)}"]
         lines += [f"{cpu}.node" for cpu in range(1, len(self.locations) + 1)]
         lines += ["", "LEVEL NODE SIZE 1", "node", "", f"LEVEL TASK SIZE {len(self._tasks)}"]
@@ -139,12 +139,12 @@ class _Threads:
 
 
 def _line(text: str) -> str:
-    """A name that does not end its line."""
+    """A name without line ends."""
     return " ".join(text.split()) or "-"
 
 
 class _Labels:
-    """What numbers mean (.pcf): type and value of each region, types of metrics, states of regions."""
+    """Meaning of the numbers (.pcf): type and value of each region, types of metrics, states of regions."""
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
@@ -199,7 +199,7 @@ class _Labels:
 
 
 def _type_of(call: str, region: Region, operations: set[str]) -> int:
-    """The type of events of a region."""
+    """The event type of a region."""
     if not call:
         return tb.FUNCTION
     if call in operations:
@@ -216,7 +216,7 @@ def _type_of(call: str, region: Region, operations: set[str]) -> int:
 def _lines_of(
     store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, exported: Exported
 ) -> Ints:
-    """All lines of a thread in order of time, (n, 6); times those of the trace."""
+    """All lines of a thread in order of time, (n, 6); in ticks of the trace."""
     location = store.locations[here]
     times: list[Ints] = []
     tops: list[Ints] = []
@@ -281,8 +281,8 @@ def _rows(time: Ints, kind: int, *more: ArrayLike) -> Ints:
 def _states(
     begin: Ints, end: Ints, doing: Ints, time: Ints, top: Ints, labels: _Labels, clock: WrittenTicks
 ) -> Ints:
-    """States: what the thread does (intervals on the common clock), divided where the innermost region
-    (after each event) makes another state of it."""
+    """Lines of states: what the thread does (intervals on the common clock), divided where the innermost
+    region (after each event) changes the state."""
     at = np.unique(np.concatenate([begin, time[(time >= begin[0]) & (time < end[-1])]]))
     innermost = np.append(top, -1)[np.searchsorted(time, at, "right") - 1]
     inside = np.searchsorted(begin, at, "right") - 1
@@ -294,7 +294,7 @@ def _states(
 
 
 def _windows(files: list[Path], counts: Ints, length: int) -> Iterator[tuple[int, Ints]]:
-    """The lines of all threads in order of time: begin of each window, and its lines (n, 7), their thread
+    """The lines of all threads in order of time: begin of each window, and its lines (n, 7) with their thread
     last."""
     edges = np.linspace(0, length + 1, BINS + 1)
     full = np.searchsorted(np.cumsum(counts), np.arange(WINDOW, counts.sum(), WINDOW), "left") + 1
@@ -320,7 +320,7 @@ def _windows(files: list[Path], counts: Ints, length: int) -> Iterator[tuple[int
 
 
 class _WrittenLines:
-    """Writes rows as lines; `count`: how many so far."""
+    """Writes rows as lines; `count`: number of lines so far."""
 
     def __init__(self, file: IO[bytes], prefixes: list[bytes]) -> None:
         self._file, self.count = file, 0
@@ -329,7 +329,7 @@ class _WrittenLines:
         self._room = LONGEST + 2 * max(map(len, prefixes), default=0)
 
     def write(self, rows: Ints) -> None:
-        """Rows (n, 7) in order of time."""
+        """Write rows (n, 7) in order of time."""
         rows = np.ascontiguousarray(rows)
         buffer = np.empty(min(len(rows), 1 << 15) * self._room, np.uint8)
         for first in range(0, len(rows), 1 << 15):
@@ -340,7 +340,7 @@ class _WrittenLines:
 
 @inlined
 def digits(buffer: Bytes, at: int, value: int) -> int:
-    """A colon and a number in decimal."""
+    """Write a colon and a decimal number; returns the next position."""
     buffer[at] = 58
     at += 1
     if value < 0:
@@ -359,7 +359,7 @@ def digits(buffer: Bytes, at: int, value: int) -> int:
 
 @inlined
 def thread_of(buffer: Bytes, at: int, text: Bytes, ends: Ints, thread: int) -> int:
-    """A colon and the place of a thread."""
+    """Write a colon and the place of a thread; returns the next position."""
     buffer[at] = 58
     at += 1
     for i in range(ends[thread], ends[thread + 1]):
@@ -370,7 +370,7 @@ def thread_of(buffer: Bytes, at: int, text: Bytes, ends: Ints, thread: int) -> i
 
 @arithmetic
 def print_lines(rows: Ints, text: Bytes, ends: Ints, buffer: Bytes) -> int:
-    """Lines of rows (n, 7) as bytes; how many bytes."""
+    """Write rows (n, 7) as lines into `buffer`; returns the number of bytes."""
     at = 0
     for i in range(rows.shape[0]):
         time, kind, a, b = rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3]

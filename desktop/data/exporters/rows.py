@@ -1,4 +1,4 @@
-"""What exporters have in common: rows in order of time, times, who takes part in a communicator."""
+"""Shared by exporters: rows in order of time, times, members of communicators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from desktop.data.events import TABLES, EventSource, Location
 from desktop.data.store import TraceStore
 
 Columns = dict[str, AnyArray]
-#: Rows of events in a stretch, about.
+#: Approximate number of event rows in a stretch.
 ROWS = 1 << 16
 
 
@@ -36,7 +36,7 @@ class Cursor:
         return int(time[-1]) if time.size else None
 
     def until(self, end: int) -> Columns:
-        """All further rows up to a time, itself included."""
+        """All further rows up to and including a time."""
         taken: list[Columns] = []
         while True:
             rest, time = self._rest, self._rest[self._key]
@@ -49,7 +49,7 @@ class Cursor:
 
 
 def stretches(source: EventSource, location: int, *tables: str) -> Iterator[tuple[int, dict[str, Columns]]]:
-    """The rows of the `tables` of a location, in stretches of at most about `ROWS` rows each, with the last
+    """The rows of the `tables` of a location, in stretches of about `ROWS` rows at most each, with the last
     time of the stretch. Times are as recorded, and each lies in one stretch only."""
     cursors = {table: Cursor(source, table, location) for table in tables}
     while True:
@@ -60,9 +60,9 @@ def stretches(source: EventSource, location: int, *tables: str) -> Iterator[tupl
 
 
 def communicator_members(store: TraceStore, address: Ints) -> dict[int, set[int]]:
-    """Who takes part in each communicator, by its messages and operations: indices of locations.
+    """Members of each communicator, judged by its messages and operations: indices of locations.
 
-    address : (locations,) that by which messages name each location.
+    address : (locations,) the index by which messages name each location.
     """
     members: dict[int, set[int]] = {}
     for i in range(len(store.locations)):
@@ -76,8 +76,8 @@ def communicator_members(store: TraceStore, address: Ints) -> dict[int, set[int]
 
 
 class WrittenTicks:
-    """Times as recorded as ticks of what is written: from the start of the run on, clocks repaired as the
-    window shows them. `per_second`: as in the store, or nanoseconds where those do not divide a second."""
+    """Converts times as recorded to ticks of the written trace: from the start of the run, clocks repaired as
+    in the window. `per_second`: as in the store, or nanoseconds if that is no whole number."""
 
     def __init__(self, store: TraceStore, repaired: bool, per_second: int | None = None) -> None:
         self.repaired = repaired
@@ -93,7 +93,7 @@ class WrittenTicks:
         return self.common(location.clock(self.repaired).common(ticks))
 
     def common(self, ticks: Ints) -> Ints:
-        """The same of ticks of the common clock."""
+        """As `__call__`, for ticks of the common clock."""
         since = ticks - self._start
         whole = self._factor == round(self._factor)
         return since * round(self._factor) if whole else np.rint(since * self._factor).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The trace formats, in the order in which they are asked. A new format is one file and one name here."""
+"""The trace formats, in the order in which they are tried. A new format is one file and one name here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = 1 << 16
 
 
 def importer(format_id: str) -> Importer:
-    """The importer of that id; ValueError if there is none."""
+    """The importer with that id; ValueError if there is none."""
     if format_id not in FORMATS:
         raise ValueError(f"there is no format {format_id!r}, known are {', '.join(FORMATS)}")
     chosen: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
@@ -26,7 +26,7 @@ def detect(path: Path) -> Importer:
 
     Raises
     ------
-    TraceFormatError : it does not exist, cannot be read, is empty, or is of no known kind.
+    TraceFormatError : the source does not exist, cannot be read, is empty, or has no known format.
     """
     with explained(TraceFormatError, file=path):
         first = b"" if path.is_dir() else head(path, HEAD)

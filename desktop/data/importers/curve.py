@@ -1,9 +1,9 @@
 """A plain curve: two columns, time and processors computing; the last row gives the end time.
 
-These are the "ordered pairs" of ORNL/TM-11637, section 3.2. Columns are parted by white space, commas,
-semicolons or tabs; ``#`` begins a comment; one line of column names may come first.
+These are the "ordered pairs" of ORNL/TM-11637, section 3.2. Columns are separated by white space, commas,
+semicolons or tabs; ``#`` starts a comment; one line of column names may come first.
 
-Rows of two plain numbers, which nearly all are, are read by a kernel; Python looks at the others.
+Rows of two plain numbers, which are nearly all, are read by a kernel; Python reads the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POWERS = 10.0 ** np.arange(23)
 
 
 def detect(path: Path, head: bytes) -> bool:
-    """Text whose rows, comments and a line of column names apart, begin with a number."""
+    """Whether `head` is text whose rows, comments and a line of column names apart, begin with a number."""
     return detected(path, head, _is_curve)
 
 
@@ -38,17 +38,17 @@ def _is_curve(head: bytes, _whole: bool) -> bool:
         return False
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     rows = [row for row in map(_fields, lines) if row][:2]
-    # Rows that are wrong further on are recognised too, so that the sentence can say what is wrong.
+    # A file that is wrong further on is recognised too, so that the error can say what is wrong.
     return any(_is_number(row[0]) for row in rows)
 
 
 @kernel
 def _scaled(value: int, decimals: int, powers: Floats) -> tuple[float, bool]:
-    """value / 10**decimals, and whether that is surely rounded right; both >= 0, below 10**18 and 23.
+    """value / 10**decimals, and whether it is surely correctly rounded; both >= 0, below 10**18 and 23.
 
-    Below 2**53 both numbers are exact, so the one operation is rounded right (Clinger, PLDI 1990). Beyond,
-    the value is held in two float64 and the result known to about 100 bits (Dekker, Numer. Math. 18, 1971),
-    which is enough unless it lies that near to the middle of two float64.
+    Below 2**53 both numbers are exact, so the division is correctly rounded (Clinger, PLDI 1990). Above, the
+    value is held in two float64 and the result known to about 100 bits (Dekker, Numer. Math. 18, 1971), which
+    is enough unless it is that close to the middle of two float64.
     """
     high, power = np.float64(value), powers[decimals]
     result = high / power
@@ -69,7 +69,7 @@ def _scaled(value: int, decimals: int, powers: Floats) -> tuple[float, bool]:
 
 @kernel
 def _number(buf: Bytes, i: int, end: int, powers: Floats) -> tuple[float, int]:
-    """The number at i and where it ends; -1 when it is none, or none that is surely read right here."""
+    """The number at i and where it ends; -1 if there is none, or its rounding is not certain."""
     value, decimals, after, dropped = decimal(buf, i, end, False)
     if after < 0 or dropped or decimals > 22:
         return 0.0, -1
@@ -79,9 +79,9 @@ def _number(buf: Bytes, i: int, end: int, powers: Floats) -> tuple[float, int]:
 
 @inlined
 def _plain(buf: Bytes, i: int, powers: Floats, time: Floats, level: Floats, row: int) -> int:
-    """Read the line at i if it is two short numbers parted by one byte; where the next begins, else -1.
+    """Read the line at i if it is two short numbers separated by one byte; the begin of the next, else -1.
 
-    The buffer must have a line feed from i on.
+    The buffer must contain a line feed at or after i.
     """
     for field in range(2):
         digit = np.int64(buf[i]) - 48
@@ -119,10 +119,10 @@ def _plain(buf: Bytes, i: int, powers: Floats, time: Floats, level: Floats, row:
 
 @arithmetic
 def _rows(buf: Bytes, line: int, powers: Floats, time: Floats, level: Floats, odd: Ints) -> tuple[int, int]:
-    """Rows of a block of whole lines; returns how many, and how many lines are odd.
+    """Read a block of whole lines; returns the number of rows and of odd lines.
 
-    odd (K, 4), result: of lines that are not two plain numbers the row, number, begin and end; their rows
-    are left free. line: the number of lines before.
+    odd (K, 4), result: for each line that is not two plain numbers its row, line number, begin and end; its
+    row is left unset. line: the number of lines before the block.
     """
     n = len(buf)
     safe = n
@@ -167,11 +167,11 @@ def _rows(buf: Bytes, line: int, powers: Floats, time: Floats, level: Floats, od
 def read_curve(
     path: Path, progress: Progress | None = None, report: ImportReport | None = None
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Blocks of times, as they stand in the file, and levels; the level of the very last row has no meaning.
+    """Blocks of times, as they are in the file, and levels; the level of the very last row has no meaning.
 
     Raises
     ------
-    TraceFormatError : naming the line that is no row of a curve.
+    TraceFormatError : a line is no row of a curve; it names the line.
     """
     progress, report = progress or Progress(), report or ImportReport()
     total = path.stat().st_size
@@ -219,7 +219,7 @@ def _parse(item: NumberedBlock) -> tuple[bytes, int, int, Floats, Floats, Ints]:
 
 
 def _names(path: Path, fields: list[str], number: int) -> int:
-    """The number of the line of column names, if these are as many as columns."""
+    """The number of the line of column names, if there are two of them."""
     if len(fields) != 2:
         raise TraceFormatError(
             f"names {len(fields)} columns instead of 2", file=path, where=f"line {number}", hint=_HINT
@@ -228,7 +228,7 @@ def _names(path: Path, fields: list[str], number: int) -> int:
 
 
 def _explain(path: Path, block: bytes, before: int, last: float, names: int) -> TraceFormatError:
-    """The first line that is wrong, and why; `names`: a line that is not, because it names the columns."""
+    """The error of the first wrong line; `names`: the line of column names, which is not wrong."""
     for place, line in enumerate(re.split("\r\n|\n|\r", block.decode("utf-8", "replace")), before + 1):
         fields = _fields(line)
         if fields and place != names:

@@ -1,10 +1,10 @@
 """Traces in the Open Trace Format, version 1: of VampirTrace, TAU and what converts to it.
 
-A master file ``NAME.otf`` says which processes each stream has; beside it are the definitions ``NAME.0.def``
-and for each stream ``NAME.STREAM.events``, as text or zlib (``.z``). They are read by their grammar alone
-(`_otf1.lines`), for the library of the format gives up at the first bad line, and with a zlib of today reads
-nothing that is compressed. Streams are read side by side; the rows of their processes wait on disk
-(`_otf1.stream`) for their turn in the sink (`_otf1.rows`). Here is the order of it all, and the report.
+A master file ``NAME.otf`` lists the processes of each stream; beside it are the definitions ``NAME.0.def``
+and for each stream ``NAME.STREAM.events``, as text or zlib (``.z``). `_otf1.lines` parses them by the
+grammar; the format's own library stops at the first bad line and cannot read compressed files with a current
+zlib. Streams are read in parallel; the rows of their processes wait on disk (`_otf1.stream`) until it is
+their turn to go to the sink (`_otf1.rows`). This module controls the order and writes the report.
 
 Source: the Open Trace Format 1.12 (TU Dresden).
 """
@@ -31,13 +31,13 @@ from desktop.data.reading import head as beginning
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
-#: Streams that are read at the same time.
+#: Streams that are read in parallel.
 READERS = 2
-#: No trace has a gap of more days than that.
+#: Longest gap between two times, in days; a longer one is damage.
 LONGEST_GAP = 400
 _AGAIN = "copy the trace again, with all its files"
 
-#: What can be odd, how bad that is, and what was done.
+#: Possible findings, their severity, and what was done.
 FINDINGS: Findings = OF_ROWS | {
     "master file": ("loss", "lines of the master file are damaged; they were left out"),
     "repeated processes": ("loss", "processes are listed in several streams; they were read in the first"),
@@ -138,9 +138,9 @@ class Otf1Files:
 
 
 class ReadTask:
-    """A stream to be read: its processes, groups of those that are wanted, and its reading, once begun.
+    """A stream to read: its wanted processes, the group of each process, and its reading once started.
 
-    tells: this import is the one that says what is wrong with the stream, if several read it.
+    tells: whether this import reports the stream's findings, if several imports read it.
     """
 
     def __init__(self, number: int, processes: list[int], wanted: dict[int, bool]) -> None:
@@ -158,7 +158,7 @@ class ReadTask:
 
 
 class Trace:
-    """One trace on its way into a sink. unit: of its times, if it does not say so."""
+    """One trace being imported into a sink. unit: of its times, if the trace does not define one."""
 
     def __init__(self, master: Path, sink: Sink, progress: Progress, unit: str) -> None:
         self.sink, self.progress, self.unit = sink, progress, unit
@@ -168,13 +168,13 @@ class Trace:
         self.definitions, self.local = self.defined()
         self.locations: dict[int, Location] = {}
         self.index: dict[int, int] = {}
-        #: Of processes that have ended, whether all that was entered was left.
+        #: For processes that have ended: whether every enter had its leave.
         self.balanced: dict[int, bool] = {}
 
     def tell(self, finding: str, count: int = 1, where: str = "", severity: Severity | None = None) -> None:
         self.sink.report.tell(FINDINGS, finding, count, where, severity)
 
-    # ---- what the trace says of itself
+    # ---- the trace's own description
 
     def listed(self) -> dict[int, list[int]]:
         """The processes of each stream."""
@@ -198,7 +198,7 @@ class Trace:
         return streams
 
     def defined(self) -> tuple[Otf1Definitions, dict[int, Otf1Definitions]]:
-        """The definitions that hold everywhere, and those of single streams."""
+        """The global definitions, and those of single streams."""
         by_stream: dict[int, Otf1Definitions] = {}
         for stream, file in sorted(self.files.of("def").items()):
             self.progress.step(0, 0, "reading definitions")
@@ -212,7 +212,7 @@ class Trace:
     def describe(self) -> None:
         every = [self.definitions, *self.local.values()]
         resolutions = [each.resolution for each in every if each.resolution]
-        # Whoever says how long a tick is knows that the trace does not.
+        # A unit of time may only be set for a trace that does not define its own.
         chosen = self.unit != IMPORTER.unit
         self.tell("timer resolution", not resolutions, severity="notice" if chosen else None)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
@@ -236,7 +236,7 @@ class Trace:
             location.doubt = EVERYTHING if timeless else 0
             self.locations[location.id] = location
             self.index[location.id] = self.sink.location(location)
-        # The format has no clock offsets, so constant shifts are what is right if the clocks contradict.
+        # The format has no clock offsets, so clocks that contradict are repaired by constant shifts.
         self.sink.describe(
             ticks_per_second=float(resolutions[0] if resolutions else UNITS[self.unit]),
             repair=True,
@@ -270,7 +270,7 @@ class Trace:
             pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
             stack.callback(stop.set)
             while tasks or begun:
-                # One more than is read waits for its turn, so that the readers need not.
+                # One more stream than readers is queued, so that readers never wait.
                 while tasks and len(begun) <= READERS:
                     begun.append(task := tasks.popleft())
                     if task.number in files:
@@ -278,7 +278,7 @@ class Trace:
                         task.reading = pool.submit(task.stream.read, stop)
                 self.finish(begun[0])
                 begun.popleft().close()
-        # Writers close what is open when a process ends; one that does not has it so everywhere.
+        # A writer closes open regions when a process ends, or never does; a few uneven processes are damage.
         uneven = [process for process, balanced in self.balanced.items() if not balanced]
         if 2 * len(uneven) < len(self.balanced):
             for location in (self.locations[process] for process in uneven):
@@ -289,7 +289,7 @@ class Trace:
             raise TraceFormatError("has no readable events", file=self.files.master, where=where, hint=_AGAIN)
 
     def finish(self, task: ReadTask) -> None:
-        """Wait for a stream, hand over its rows, and say what was wrong with it."""
+        """Wait for a stream, hand over its rows, and report what was wrong with it."""
         stream = task.stream
         if stream is None or task.reading is None:
             for process in task.wanted:
@@ -318,13 +318,13 @@ class Trace:
         self.done += stream.text.read
 
     def doubt(self, task: ReadTask) -> None:
-        """Of all processes of a stream is not known what they did when."""
+        """Mark all processes of a stream: what they did at which time is uncertain."""
         for location in (self.locations[process] for process in task.wanted):
             if location.first is not None and location.last is not None:
                 location.doubt = max(location.doubt, location.last - location.first)
 
     def judge(self, task: ReadTask, stream: Stream) -> None:
-        """Say what the reading of a stream has shown."""
+        """Report the findings about a stream."""
         text, state = stream.text, stream.state
         name = text.path.name
 
@@ -362,7 +362,7 @@ class Trace:
         self.tell("unknown records", int(state[ln.UNKNOWN]), name)
         self.tell("other processes", int(state[ln.FOREIGN]), name)
         self.tell("nobody's records", int(state[ln.LOST]), name)
-        # A writer that sorts nothing, or writes each line's place, has many of them.
+        # A writer that does not sort, or writes the place of each line, has many of them.
         most = max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
         gaps, back = int(state[ln.GAPS]), int(state[ln.BACK])
         if gaps <= most:
@@ -374,7 +374,7 @@ class Trace:
 
 
 def detect(path: Path, head: bytes) -> bool:
-    """A master file has lines such as ``1:1,2``, and other files of the trace beside it; a font has not."""
+    """Whether it has lines such as ``1:1,2`` and other files of the trace beside it, unlike a font."""
     try:
         master = alone(path, ".otf")
         if master is None:

@@ -1,13 +1,13 @@
 """OTF2 archives: the anchor file, definitions, and a file of events for each location.
 
-An *engine* (`_otf2.engine`) reads the files and leaves plain columns in a buffer, which is emptied every
-`RECORDS` records; locations are read one after the other, so memory stays at one buffer and one chunk of a
-file, however long the trace is. Ours (`_otf2.files`, `_otf2.decoder`) reads the bytes itself, on every
-system; tests put libotf2 in its place. `_otf2.definitions` says what the numbers mean, and `_otf2.rows`
-hands the rows to the sink. Here is the order of it all, and the report.
+An *engine* (`_otf2.engine`) reads the files into plain columns in a buffer, which is emptied every `RECORDS`
+records. Locations are read one after the other, so memory is one buffer and one chunk of a file, however long
+the trace is. Our engine (`_otf2.files`, `_otf2.decoder`) decodes the bytes itself, on every system; tests
+replace it by libotf2. `_otf2.definitions` interprets the numbers, `_otf2.rows` hands the rows to the sink.
+This module controls the order and writes the report.
 
 Layout and meaning of the records: OTF2 3.2 reference (score-p.org). Tools that write archives (Score-P,
-EZTrace, APEX) differ in what they leave out and in what they get wrong; comments name them where it shows.
+EZTrace, APEX) differ in what they leave out and get wrong; comments name them where it matters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from desktop.data.reading import head as beginning
 from desktop.errors import TraceFormatError, explained
 from desktop.progress import Progress
 
-#: Records read at a time: the step of progress and cancel. Threads work beside each other on such blocks, and
+#: Records read at a time: the interval of progress and cancel. Threads work on such blocks in parallel, and
 #: wait for each other at every end of a kernel.
 RECORDS = 1 << 17
 
@@ -41,7 +41,7 @@ FINDINGS: Findings = {
     "repeated definitions": ("loss", "definitions have the number of an earlier one; the last one was taken"),
     "names cut off": (
         "loss",
-        "names in the definitions end before their records do: what they name may be taken for something "
+        "names in the definitions end before their records do; what they name may be taken for something "
         "else",
     ),
     "definitions": (
@@ -89,7 +89,7 @@ FINDINGS: Findings = {
 
 
 class Archive:
-    """One archive on its way into a sink."""
+    """One archive being imported into a sink."""
 
     def __init__(self, anchor: Anchor, engine: Engine, sink: Sink, progress: Progress) -> None:
         self.anchor, self.engine, self.sink, self.progress = anchor, engine, sink, progress
@@ -106,11 +106,11 @@ class Archive:
         self.read_marks()
         wanted = [place for place in self.places if self.sink.wants(place.index)]
         self.read_events(wanted)
-        # Who reads a part of the locations knows nothing of the others.
+        # An import of some locations does not know whether the others have events.
         if len(wanted) == len(self.places) and all(place.location.first is None for place in self.places):
             raise self.refuse("the OTF2 archive has no readable events", f"in {len(self.places)} locations")
 
-    # ---- what holds for all locations
+    # ---- all locations
 
     def define(self) -> None:
         anchor, sink, report, tell = self.anchor, self.sink, self.sink.report, self.tell
@@ -137,11 +137,11 @@ class Archive:
                 "the definitions are damaged, and so is every time in seconds",
                 where=file,
             )
-        # When the run was, with some room; None where the tracer does not say it (EZTrace: from 0 on, to some
-        # time before the end).
+        # When the run was, with a margin; None if the tracer does not record it (EZTrace: from 0 to some time
+        # before the end).
         room = length // 100
         self.run = (begin - room, begin + length + room) if begin and length else None
-        # No trace lasts longer than 400 days or a thousand times what it says itself.
+        # No trace lasts longer than 400 days or a thousand times its own stated length.
         self.span = min(max(400 * 86400 * resolution, 1000 * length), 1 << 60)
         first: dict[int, int] = {}
         for place in self.places:
@@ -159,7 +159,7 @@ class Archive:
                 "loss",
                 f"the anchor file announces {anchor.locations} locations, {len(self.places)} are defined",
             )
-        # Whether any location has whole local definitions, and whether any has clock offsets.
+        # Whether any location has complete local definitions, and whether any has clock offsets.
         self.whole = self.synchronised = False
         for place in self.places:
             local = self.engine.local(place.location.id)
@@ -224,7 +224,7 @@ class Archive:
         self.judge(place, block)
 
     def judge_local(self, place: LocationPlace, local: Local) -> bool:
-        """Say what is wrong with the local definitions; whether the location can be read all the same."""
+        """Report what is wrong with the local definitions; whether the location can be read anyway."""
         file = f"{self.anchor.folder.name}/{place.location.id}.def"
         if local.damage:
             where = f"{file}, {local.damage}"
@@ -246,7 +246,7 @@ class Archive:
         return True
 
     def judge(self, place: LocationPlace, last: Block) -> None:
-        """Say what the reading of a location has shown."""
+        """Report the findings about a location."""
         location, tell = place.location, self.tell
         where = f"{self.anchor.folder.name}/{location.id}.evt"
         first, end = (

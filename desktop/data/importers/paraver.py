@@ -1,14 +1,14 @@
 """Paraver traces: .prv (also packed with gzip, bzip2 or xz), with labels (.pcf) and names (.row) beside it.
 
-A processor is a thread of a task of an application. What it does is said by state records; where a thread
-has none, by the events of MPI calls. Both become regions (`_paraver.intervals`), and where both are there
-the states decide. User functions (60000019) are regions too, all other events are metrics. While tracing is
-off (40000012) or the buffer is flushed (40000003) nothing is known. Of the two times that a message has at
-each end, logical (the call was made) and physical (the data went or came), a send has the logical one. A
-receive has both: it was posted at the one, whatever call did it, and had completed at the other, in whatever
-order; messages are matched in the order in which their receives were posted.
+A processor is a thread of a task of an application. State records say what it does; where a thread has none,
+the events of MPI calls do. Both become regions (`_paraver.intervals`); where both exist, the states decide.
+User functions (60000019) are regions too, all other events are metrics. While tracing is off (40000012) or
+the buffer is flushed (40000003) the activity is unknown. A message has two times at each end, logical (of the
+call) and physical (of the data); a send gets the logical one. A receive gets both: it was posted at the
+logical time by any call, and completed at the physical time, in any order; messages are matched in the order
+in which their receives were posted.
 
-Sources: the format as Extrae writes it (bsc-performance-tools), and samples; numbers in `_paraver.tables`.
+Sources: the format as Extrae writes it (bsc-performance-tools), and samples; codes in `_paraver.tables`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from desktop.data.spill import Interner, Numbers, Spill, by_time
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
-#: Rows of a thread that are in memory at once.
+#: Rows of a thread in memory at once.
 CHUNK = 1 << 16
 #: Share of bad lines above which a file is refused.
 REFUSED_SHARE = 0.1
 #: Distinct regions and metrics; more are damage.
 MOST_NAMES = 1 << 20
-#: Share by which computing may differ between states and MPI events without a remark.
+#: Largest share by which computing may differ between states and MPI events without a finding.
 AGREEMENT = 0.01
-#: Share by which the last record may miss the end that the header says.
+#: Largest share by which the last record may miss the end given in the header.
 LATE = 0.001
 NO_COMMUNICATOR = 0xFFFFFFFF
 
-#: What of the lines is told, by what they are.
+#: Names of the findings about lines.
 _LINES = {
     ln.FIELDS: "lines with a wrong number of fields",
     ln.NUMBER: "lines with a field that is no number",
@@ -57,7 +57,7 @@ _LINES = {
     ln.OLD: "old global operations",
     ln.COMMENTS: "comments",
 }
-#: What can be odd, how bad that is (what is rare in the trace is a loss), and what was done.
+#: Possible findings, their severity (what is rare in a trace is a loss), and what was done.
 FINDINGS: Findings = {
     **{_LINES[kind]: ("loss", "Such lines cannot be read and were left out.") for kind in ln.BAD},
     "last line cut off": ("loss", "The last line has no end and was left out."),
@@ -87,14 +87,13 @@ FINDINGS: Findings = {
 }
 
 
-#: Times, kinds and codes of enters and leaves.
+#: Times, kinds and codes of enters and leaves, (n,) each.
 _Columns = tuple[Ints, Bytes, Ints]
 
 
 @dataclass
 class _Chunk:
-    """Rows of a thread with the ends of the calls they begin, and the enters and leaves they become, of
-    which `used` are filled in."""
+    """Rows of a thread, ends of the calls they begin, enters and leaves they become (`used` of `out`)."""
 
     index: int
     rows: AnyArray
@@ -150,7 +149,7 @@ class _Reading:
             line, at = line + int(line_feeds(data[at:])), 0
 
     def _parse(self, item: tuple[Bytes, int, bool, int, int]) -> tuple[list[ln.Rows], int]:
-        """In any thread; there are as many readers as have been wanted at once."""
+        """Parse a block, in any thread; there are as many parsers as were needed at once."""
         data, at, final, line, done = item
         try:
             reader = self.readers.pop()
@@ -193,14 +192,14 @@ class _Reading:
             notes={"format": "Paraver", "communicators": len(self.communicators)}
             | ({ANNOUNCED: self.header.total} if self.early else {}),
         )
-        sink, types = self.sink, self.labels.types  # alone: all else is to be gone with its last user
+        sink, types = self.sink, self.labels.types  # not self: chunks must be freed with their last user
         self.metrics = Numbers(
             lambda kind: sink.metric(types.get(kind, f"event type {kind}"), tb.metric(kind))
         )
         locations = list(self._locations())
         for location in locations:
             self.sink.location(location)
-        # A collective is checked on the communicator that its event names, or on the only one there is.
+        # A collective is checked on the communicator that its event names, or on the only large one.
         large = [number for number, size in self.communicators if size > 1]
         self.communicator = large[0] if len(large) == 1 else NO_COMMUNICATOR
         size = max(self.path.stat().st_size, 1)
@@ -274,7 +273,7 @@ class _Reading:
     def _walk(
         self, index: int, first: int, last: int, chunks: Callable[[], Iterator[AnyArray]]
     ) -> Iterator[_Chunk]:
-        """The chunks of a thread of which that is the first and the last time."""
+        """The chunks of the thread `index`, whose first and last times are `first` and `last`."""
         survey, pairing = iv.Survey(chunks()), iv.Pairing()
         self.tally += survey.tally
         self.stateless += not survey.stated
@@ -315,7 +314,7 @@ class _Reading:
         self.sink.append("events", chunk.index, time=time, kind=kind, region=region)
 
     def _ids(self, rows: AnyArray) -> Ints:
-        """Interned numbers of what the rows begin; new ones become known."""
+        """Interned numbers of what the rows begin; new ones are added to `known`."""
         keys = np.empty(len(rows), np.int64)
         iv.keys(rows, keys)
         before = self.names.used
@@ -343,11 +342,11 @@ class _Reading:
             return iv.COMPUTES
         if value in tb.IN_MPI and activity in (Activity.IDLE, Activity.OVERHEAD):
             return iv.SPEAKS
-        # The events of MPI calls do not know these.
+        # The events of MPI calls do not show these.
         return iv.APART if activity is Activity.UNMEASURED or value == tb.IDLE else iv.SHOWN
 
     def _region(self, number: int, crossing: bool) -> Region:
-        """The region of an interned number; `crossing`: of a call that does not lie within one state."""
+        """The region of an interned number; `crossing`: of a call that spans several states."""
         if number in (iv.GAP, iv.OFF):
             name = "no state" if number == iv.GAP else "tracing off"
             return Region(name, "state", "paraver", Activity.UNMEASURED, synthetic=True)
@@ -389,7 +388,7 @@ class _Reading:
         begin = np.ascontiguousarray(rows["time"][at])
 
         def beside(event: int, otherwise: int) -> Ints:
-            """The value of an event that stands beside the begins."""
+            """The value of the event of this type at the time of each begin, else `otherwise`."""
             of_event = rows[rows["type"] == event]
             if not len(of_event):
                 return np.full(len(begin), otherwise, np.int64)
@@ -436,7 +435,7 @@ class _Reading:
             locations[index].doubt = max(locations[index].doubt, int(ticks))
 
         def odd(name: str, count: int, cases: int, ticks: Callable[[Ints, Ints], np.int64]) -> None:
-            """What is rare is damage, with so many `ticks` of a thread of which is not sure what it did."""
+            """Report a finding; a rare one is damage, which makes `ticks` of a thread uncertain."""
             rare = count <= max(1, RARE * cases)
             report.tell(FINDINGS, name, int(count), severity="loss" if rare else None)
             for index, carry, pairs in self.of_each if count and rare else ():
@@ -485,7 +484,7 @@ class _Reading:
 
     @property
     def early(self) -> bool:
-        """Whether the last record is before the end that the header says."""
+        """Whether the last record is before the end given in the header."""
         return int(self.lines.spans[:, 1].max()) < (1 - LATE) * self.header.total
 
     @property

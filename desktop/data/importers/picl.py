@@ -1,8 +1,8 @@
 """PICL traces: PICL 1 (format A, compact and verbose lines) and PICL 2 as MPICL writes it (format B).
 
-Both are lines of text without header, version or table of names; what a file is, is found from its first
-lines. `_picl.intake` reads the lines into a temporary file by processor, `_picl.walk` takes one processor
-after the other to the sink; here are the names, the order and the report.
+Both are lines of text without header, version or table of names; the format is detected from the first lines.
+`_picl.intake` sorts the lines by processor into a temporary file, `_picl.walk` takes one processor after the
+other to the sink; this module has the names, the order and the report.
 
 Sources: the node library of PICL 1.x (Oak Ridge National Laboratory), ORNL/TM-12125 (Worley), and for the
 states ORNL/TM-11637, section 1.
@@ -29,7 +29,7 @@ from desktop.progress import Progress
 
 
 def _places(intake: Intake) -> list[walk.RecordPlace]:
-    """One for every processor that has records or is a partner; several if it has several processes."""
+    """A place for every processor that has records or is a partner; one per process if it has several."""
     processes: dict[int, dict[int, list[int]]] = {}
     for unit, value in enumerate(intake.units.values.tolist()):
         processes.setdefault(value >> 32, {}).setdefault((value & 0xFFFFFFFF) - 1, []).append(unit)
@@ -94,7 +94,8 @@ def _notes(intake: Intake) -> dict[str, object]:
 
 
 def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> None:
-    """All places to the sink, one after the other, each made ready in a thread while others are stored."""
+    """Hand all places to the sink, one after the other; each is prepared in a thread while others are
+    stored."""
     places = _places(intake)
     sink.describe(ticks_per_second=float(10**intake.decimals), nesting="strongest", notes=_notes(intake))
     names = _names(intake, places, sink)
@@ -103,7 +104,7 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
 
     @cache
     def mark(kind: int, value: int) -> int:
-        """Of a text of the intake (kind -1) or a mark."""
+        """The number of the text of a mark; of a text of the intake if `kind` is -1."""
         named = tb.EVENTS_B.get(value, "") if intake.form == tb.FORMAT_B else tb.NAMES[kind].replace("_", " ")
         number = value >= 0 if intake.form == tb.FORMAT_B else kind == tb.TRACE_MARK
         return sink.text(texts[value] if kind == -1 else f"mark {value}" if number else named)
@@ -113,13 +114,13 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
         return place, list(rows.rows()) if rows.size <= walk.CHUNK else None
 
     for place, rows_made in in_order(ready, places):
-        # What is too large to be made ready as a whole is made chunk by chunk.
+        # A place too large to be prepared as a whole is prepared chunk by chunk.
         rows: Generator[walk.Rows, None, None] = (
             ahead(walk.Walk(place, intake, names, folder).rows())
             if rows_made is None
             else (row for row in rows_made)
         )
-        with closing(rows):  # while the folder of its files is there
+        with closing(rows):  # before the folder of its files is removed
             for table, columns in rows:
                 if len(next(iter(columns.values()))):
                     if table == "marks":
@@ -134,7 +135,7 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
 
 
 def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
-    """What was found, processors together: the sentence of the first, the smallest line."""
+    """Report the findings, one for all processors: the text of the first, the smallest line number."""
     report = sink.report
     intake.tell()
     for name in dict.fromkeys(name for place in places for name in place.notes):
@@ -161,7 +162,7 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
     report.tell(tb.FINDINGS, "processors without records", len(silent), "".join(silent[:1]))
     inside = [place for place in places if place.found[tb.INSIDE, 0]]
     within = sum(int(place.found[tb.INSIDE, 0]) for place in inside)
-    # A trace that has it often has been written so.
+    # A trace with many of them was written that way.
     if 0 < within <= RARE * sum(place.calls for place in places):
         line = min(place.found[tb.INSIDE, 1] for place in inside)
         report.tell(tb.FINDINGS, "call within itself", within, f"line {line}")
@@ -172,7 +173,7 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
 
 
 def _doubt(places: list[walk.RecordPlace]) -> None:
-    """Of all that they do is not sure what it is."""
+    """Mark these places: all that they do is uncertain."""
     for location in (place.location for place in places):
         location.doubt = (location.last or 0) - (location.first or 0)
 

@@ -1,9 +1,9 @@
-"""Runs recorded by Phasewright itself: a folder with a file of records for each thread (desktop/recorder).
+"""Runs recorded by Phasewright itself: a folder with one file of records per thread (desktop/recorder).
 
-Every file stands for itself: a head of 64 KiB with the names of the calls, then records of 32 bytes in the
-order in which they were made. A reader may follow a run that goes on, and one that was killed is read up to
-its last record. Ticks of one machine are one clock; machines are brought together by their time of day, and
-then, as in any trace without offsets of its own, by their messages.
+Every file is self-contained: a head of 64 KiB with the names of the calls, then records of 32 bytes in the
+order in which they were made. A run can be read while it goes on, and one that was killed is read up to its
+last record. The ticks of one machine are one clock; machines are aligned by their time of day, and then, as
+in any trace without clock offsets, by their messages.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NOBODY = -3
 SATURATED = 2**32 - 1
 BLOCK = 1 << 17  # records at a time
 LONGEST_NAME = 64  # parts of 24 bytes
-#: Numbers of regions from here on are those of names in the head.
+#: Regions numbered from here on are named in the head.
 NAMED = 8192
 OFF = "MEASUREMENT OFF"
 UNDEFINED = 2**32 - 1
@@ -54,8 +54,8 @@ _SENDS = ("Send", "Bsend", "Ssend", "Rsend", "Sendrecv", "Sendrecv_replace", "Is
 _POSTED_SENDS = ("Isend", "Ibsend", "Issend", "Irsend")
 _RECEIVES = ("Recv", "Mrecv")
 _POSTED_RECEIVES = ("Irecv", "Imrecv")
-#: Collectives: role, and what a member sends and receives of the bytes b that are recorded of it in
-#: a communicator of n: at the root and elsewhere, as multiples of b and of b * n.
+#: Collectives: role, and the bytes that a member sends and receives, at the root and elsewhere, as multiples
+#: of b and of b * n: b is the recorded number of bytes, n the size of the communicator.
 _COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]] = {
     # role, root sends, root receives, others send, others receive; each (of b, of b * n)
     "Barrier": ("barrier", (0, 0), (0, 0), (0, 0), (0, 0)),
@@ -74,9 +74,9 @@ _COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, 
     "Reduce_scatter": ("coll_all2all", (1, 0), (0, 0), (1, 0), (0, 0)),
     "Reduce_scatter_block": ("coll_all2all", (0, 1), (1, 0), (0, 1), (1, 0)),
 }
-#: The non-blocking one has as many; it is over, as far as is known, when it has been posted.
+#: The non-blocking ones transfer as much; as far as is known, they end when they are posted.
 _COLLECTIVES |= {f"I{name.lower()}": ("function", *known[1:]) for name, known in _COLLECTIVES.items()}
-#: What moves by calls that are no messages: the metric that its bytes are added to.
+#: Calls that move bytes without messages: the metric to which their bytes are added.
 _MOVED = {
     **dict.fromkeys(("Put", "Rput", "Accumulate", "Raccumulate"), "one-sided bytes put"),
     **dict.fromkeys(
@@ -89,7 +89,7 @@ _MOVED = {
         for how in ("", "_at", "_all", "_at_all", "_shared", "_ordered", "_all_begin", "_at_all_begin")
     },
 }
-#: Roles of regions of OpenMP.
+#: Roles of OpenMP regions.
 _OPENMP = {
     "parallel": "parallel", "for": "loop", "sections": "sections", "single": "single",
     "workshare": "workshare", "distribute": "loop", "taskloop": "loop", "task": "task", "barrier": "barrier",
@@ -106,7 +106,7 @@ class _File:
     path: Path
     head: np.void
     place: Location
-    #: Whose ranks are its own: how many programs were spawned before it, and how many started like it.
+    #: The world of its ranks: how many programs were spawned before it, and started like it before.
     world: int
     program: int
     location: int = -1
@@ -128,7 +128,7 @@ class _File:
         return _process(self.head)
 
     def records(self) -> tuple[int, int]:
-        """How many are in the body and in the tail."""
+        """Numbers of records in the body and in the tail."""
         body = (self.path.stat().st_size - self._body) // RECORD.itemsize
         stored = max(0, min(int(self.head["stored"]), body))
         tail = int(self.head["records"]) - int(self.head["stored"])
@@ -139,7 +139,7 @@ class _File:
         return int(self.head["header"]) + int(self.head["tail"])
 
     def blocks(self) -> Iterator[Columns]:
-        """All records in their order; a long call and its end are in one block."""
+        """All records in order; a long call and its end are in the same block."""
         stored, tail = self.records()
         rest = np.empty(0, RECORD)
         with self.path.open("rb") as stream:
@@ -171,7 +171,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def files(path: Path) -> list[Path]:
-    """The files of the records, rank by rank."""
+    """The files of records, sorted by rank."""
 
     def place(file: Path) -> tuple[list[int], str]:
         return [int(word) for word in file.stem.split(".") if word.isdecimal()], file.name
@@ -184,10 +184,10 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
 
     Raises
     ------
-    TraceFormatError : no file of it can be read, or it is of a later version.
+    TraceFormatError : no file can be read, or one is of a later version.
     """
     heads = [(file, head) for file in files(path) if (head := _head(file, sink)) is not None]
-    begun: dict[int, int] = {}  # when the first process of each program that was spawned began
+    begun: dict[int, int] = {}  # when the first process of each spawned program began
     for _, head in heads:
         start = begun.get(int(head["world"]), int(head["start"]))
         begun[int(head["world"])] = min(start, int(head["start"]))
@@ -246,13 +246,13 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
 
 
 def _programs(heads: list[np.void]) -> list[int]:
-    """Of each file, how many programs with ranks like its own were started before its one.
+    """For each file, how many programs with the same ranks were started before its own.
 
-    One line may start several: a script, one after another; a launcher that does not fit the MPI library,
-    each process for itself. A process belongs to the first one of its size that has no such rank yet.
+    One command may start several: a script, one after another; a launcher that does not fit the MPI library,
+    each process on its own. A process belongs to the first program of its size that has no such rank yet.
     """
     place: dict[tuple[bytes, bytes, int], int] = {}
-    programs: list[tuple[int, int, set[int]]] = []  # the number of its world, how many ranks, which are known
+    programs: list[tuple[int, int, set[int]]] = []  # number of its world, number of ranks, ranks found
     for head in sorted(heads, key=lambda head: int(head["real0"])):
         world, size, rank = int(head["world"]), int(head["size"]), int(head["rank"])
         if _process(head) in place:  # another thread
@@ -292,18 +292,18 @@ def _head(file: Path, sink: Sink) -> np.void | None:
 
 
 def head_of(file: Path) -> np.void | None:
-    """The head of a file; None while it is not whole.
+    """The head of a file; None while it is not complete.
 
     Raises
     ------
-    TraceFormatError : it is of a later version, or damaged.
+    TraceFormatError : the file is of a later version, or damaged.
     """
     with file.open("rb", buffering=0) as stream:
         return head_in(stream, file)
 
 
 def head_in(stream: RawIOBase, file: Path) -> np.void | None:
-    """As `head_of`, of a file that is open."""
+    """As `head_of`, for an open file."""
     stream.seek(0)
     raw = stream.read(HEAD.itemsize) or b""
     if len(raw) < HEAD.itemsize or not raw.startswith(MAGIC):
@@ -320,7 +320,7 @@ def head_in(stream: RawIOBase, file: Path) -> np.void | None:
 
 
 def calls_of(file: Path, head: np.void) -> list[str]:
-    """Names of the calls of a file, by their number.
+    """Names of the calls of a file, by number.
 
     Raises
     ------
@@ -336,7 +336,7 @@ def calls_of(file: Path, head: np.void) -> list[str]:
 
 
 class RecordedClock:
-    """Ticks of one machine in ns of its time of day; the line is through its first and its last reading."""
+    """Ticks of one machine to ns of its time of day, by a line through its first and last reading."""
 
     def __init__(self, heads: list[np.void]) -> None:
         begin = min(heads, key=lambda head: int(head["tick0"]))
@@ -349,39 +349,39 @@ class RecordedClock:
 
     @property
     def line(self) -> tuple[int, int, float]:
-        """A tick, its ns, and ns in a tick."""
+        """A tick, its time in ns, and ns per tick."""
         return self._tick, self._ns - self.zero, self._rate
 
     def of(self, ticks: Columns) -> Ints:
         since = (ticks - np.uint64(self._tick)).view("i8")
-        # Whole seconds and the rest apart would be exact; a float64 is to a nanosecond within 100 days.
+        # A float64 is exact to a nanosecond within 100 days.
         scaled = np.clip(since * self._rate, -(2.0**62), 2.0**62).astype("i8")
         result: Ints = scaled + (self._ns - self.zero)
         return result
 
 
 class _RecordedProcess:
-    """What the threads of a process know together: its communicators, and how it ended."""
+    """State shared by the threads of a process: its communicators, and how it ended."""
 
     def __init__(self, names: list[str], program: int) -> None:
         self.names = names
         self.program = program
-        self.number = np.full(1 << 16, UNDEFINED, "u4")  # of a communicator of the process: that of the trace
+        self.number = np.full(1 << 16, UNDEFINED, "u4")  # number in the trace by the number in the process
         self.size = np.zeros(1 << 16, "i8")
-        self.state = RUNNING  # of its first thread, with which it ends
-        self.end: int | None = None  # when that one ended, once it has been read
+        self.state = RUNNING  # of its first thread, with whose end it ends
+        self.end: int | None = None  # when that thread ended, once it has been read
 
 
 class _Reader:
     def __init__(self, recorded: list[_File], sink: Sink) -> None:
         self._sink = sink
         self._processes: dict[tuple[bytes, bytes, int], _RecordedProcess] = {}
-        #: Hash and count of a communicator, and the program -> its number.
+        #: (hash and count of a communicator, program) -> its number.
         self._numbers: dict[tuple[int, int, int], int] = {}
         self.reordered: list[int] = []
         self._regions: dict[str, int] = {}
         ranks = {(file.team, file.rank): file.location for file in reversed(recorded)}
-        self._teams: dict[tuple[int, int], tuple[Columns, Columns]] = {}  # its ranks, and their locations
+        self._teams: dict[tuple[int, int], tuple[Columns, Columns]] = {}  # ranks, and their locations
         for team in {file.team for file in recorded}:
             known = sorted((rank, place) for (where, rank), place in ranks.items() if where == team)
             self._teams[team] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
@@ -390,7 +390,7 @@ class _Reader:
             if not file.head["thread"]:
                 process.state = int(file.head["state"])
             shared = int(file.head["thread"]) or sum(other.process == file.process for other in recorded) > 1
-            # Only where threads share them is a communicator used before the file that says what it is.
+            # A thread may use a communicator that a file read later defines.
             for block in file.blocks() if shared else ():
                 self._define(process, block, {})
 
@@ -415,7 +415,7 @@ class _Reader:
         return self._regions[name]
 
     def _define(self, process: _RecordedProcess, block: Columns, texts: dict[int, list[bytes]]) -> None:
-        """Take up communicators and names of regions."""
+        """Define communicators and names of regions."""
         special = np.flatnonzero(np.isin(block["call"], (COMMUNICATOR, MEMBERS, TEXT)))
         members: list[int] = []
         number = -1
@@ -440,9 +440,9 @@ class _Reader:
                 parts[-1] += record["amount"].tobytes()
 
     def read(self, file: _File, clock: RecordedClock) -> Iterator[int]:
-        """Append what a file holds; yields how many records were read."""
+        """Append the contents of a file; yields how many records were read each time."""
         sink, process = self._sink, self._process(file)
-        regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that are used
+        regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that occur
         kinds = _Kinds([name.removeprefix("MPI_") for name in process.names], sink)
         texts: dict[int, list[bytes]] = {}
         inside = np.empty(0, "u4")  # regions that are open
@@ -474,7 +474,7 @@ class _Reader:
         if not file.head["thread"]:
             process.end = int(before)
         elif inside.size and process.end is not None and process.state in (FINISHED, EXITED):
-            # A worker of OpenMP is in its last region until its process ends.
+            # A worker of OpenMP stays in its last region until its process ends.
             before = max(before, np.int64(process.end))
             sink.append(
                 "events", file.location, time=np.full(inside.size, before), region=inside[::-1],
@@ -486,7 +486,7 @@ class _Reader:
                 "not ended", "notice", "processes had not ended when they were read, or were killed: what "
                 "they had recorded is there", where=file.path.name,
             )  # fmt: skip
-        # Without MPI there is nothing that it would have ended by.
+        # Without MPI, exiting is how a process ends.
         whole = process.state == FINISHED or (process.state == EXITED and not file.head["library"])
         if not whole and not file.place.damage:
             file.place.damage = CUT_OFF
@@ -507,7 +507,8 @@ class _Reader:
         self, file: _File, block: Columns, begin: Ints, end: Ints, regions: Columns,
         texts: dict[int, list[bytes]], inside: Columns,
     ) -> Columns:  # fmt: skip
-        """Append them; the regions that are open after them, of those that were `inside` before."""
+        """Append the events of a block; returns the regions open after it, given those open before
+        (`inside`)."""
         call = block["call"]
         for number in np.unique(call[call < regions.size]).tolist():
             if regions[number] == UNDEFINED:
@@ -524,7 +525,7 @@ class _Reader:
             own = ~whole & (block["duration"][which] == number)
             region[own] = self._region(name or f"region {number}")
         kind = np.where(call == LEAVE, 1, 0)
-        # MPI_Pcontrol(0) stops the recording, and another level goes on with it.
+        # MPI_Pcontrol(0) stops the recording, any other level resumes it.
         for i in np.flatnonzero(
             whole & (regions[np.minimum(call, regions.size - 1)] == self._regions.get("MPI_Pcontrol", -1))
         ):
@@ -565,7 +566,7 @@ class _Reader:
         started = call == STARTED
         kind = np.where(started & (part == SENT), MessageKind.ISEND, kind)
         kind = np.where(started & (part == RECEIVED), MessageKind.IRECV_POST, kind)
-        # Persistent requests are posted by their start.
+        # Persistent requests are posted when they are started.
         which = np.flatnonzero((kind >= 0) & (block["peer"] != NOBODY))
         kind = kind[which]
         own = block["communicator"][which]
@@ -584,7 +585,7 @@ class _Reader:
         self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: Ints,
         end: Ints,
     ) -> None:  # fmt: skip
-        # A persistent one begins by its start, which tells the call that it is equal to.
+        # A persistent one begins when it is started; that record's tag is the equivalent call.
         started = (block["call"] == STARTED) & (block["duration"] == COLLECTIVE)
         call = np.where(started, block["tag"], block["call"]).clip(0, len(kinds.operation) - 1)
         which = np.flatnonzero((kinds.operation[call] >= 0) & ((block["call"] < COMMUNICATOR) | started))
@@ -617,7 +618,7 @@ class _Reader:
 
 
 class _Kinds:
-    """What calls mean, by their number."""
+    """Meanings of the calls, by number."""
 
     def __init__(self, names: list[str], sink: Sink) -> None:
         #: A `MessageKind`, or -1.
@@ -628,7 +629,7 @@ class _Kinds:
         #: Whether its bytes are added to a metric; that metric's number, once it has been used.
         self.moves = np.array([name in _MOVED for name in names])
         self.metric = np.zeros(len(names), "u4")
-        #: (calls, elsewhere or at the root, sent or received, of b or of b * n)
+        #: (calls, elsewhere or at the root, sent or received, multiple of b or of b * n)
         self.share = np.zeros((len(names), 2, 2, 2), "i8")
         groups = (_SENDS, _POSTED_SENDS, _RECEIVES, _POSTED_RECEIVES)
         meanings = (MessageKind.SEND, MessageKind.ISEND, MessageKind.RECV, MessageKind.IRECV_POST)
@@ -660,7 +661,7 @@ def is_timed(block: Columns) -> Flags:
 def _sorted_part(
     block: Columns, begin: Ints, end: Ints, before: np.int64
 ) -> tuple[Columns, Ints, Ints, bool]:
-    """The records up to the first that is before the one that it follows, and whether there is one.
+    """The records before the first that precedes its predecessor, and whether there is such a record.
 
     Calls follow each other on a thread; definitions have no time.
     """

@@ -1,4 +1,4 @@
-"""The event store: one HDF5 file per imported trace. This is the door; its rooms are private.
+"""The event store: one HDF5 file per imported trace. The modules in this package are private.
 
 Layout (schema 3)::
 
@@ -6,16 +6,16 @@ Layout (schema 3)::
     /description            JSON (bytes): source, importer, clock, locations, regions, texts, report
     /tables/TABLE/COLUMN    one 1-D dataset for each column that `events.TABLES` declares
     /tables/TABLE/index     (locations, 2) int64: first row, number of rows
-    /derived/TABLE/...      the same for `DERIVED`: what can be computed again, kept so that opening a
-                            store needs no pass over its events
-    /kept                   room for what is found later (`slot`), written in place without HDF5; not in older
-                            stores, and unknown to older versions, which pass it over
+    /derived/TABLE/...      the same for `DERIVED`: computed from the tables, kept so that opening a store
+                            needs no pass over its events
+    /kept                   space for results found later (`slot`), written in place without HDF5; not in
+                            older stores, and ignored by older versions
 
 Columns have chunks of `CHUNK` rows, byte shuffle and gzip (`desktop.data.packing`), so any HDF5 program reads
-them. Rows of a location are contiguous. Stores may come from strangers: everything is checked against the
+them. Rows of a location are contiguous. A store may come from anyone: everything is checked against the
 declaration before it is used, and nothing in a store is ever executed.
 
-`layout` says which tables there are and which values they may hold, `description` is all of a trace but its
+`layout` declares the tables and the values allowed in them, `description` is everything about a trace but its
 rows; only `writer` and `reader` know HDF5.
 """
 

@@ -1,8 +1,8 @@
-"""A store that lies elsewhere, as a file here of the same size, of which only those blocks are filled that
-were asked for. What HDF5 needs to know its way is brought at once, chunks of columns when they are read.
+"""A store on another machine, as a sparse local file of the same size: only blocks that were asked for are
+filled. What HDF5 needs to find its way is fetched at once, chunks of columns when they are read.
 
-Blocks are brought outside of any lock of HDF5, so that nobody who does not want them waits for the line.
-What was brought stays for the next time, below `BYTES` of all such files; those used longest ago go first.
+Blocks are fetched outside of HDF5's lock, so that threads that do not need them do not wait for the line.
+Fetched blocks stay on disk, at most `BYTES` over all such files; the least recently used file goes first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from desktop.data.atomic import write_bytes
 from desktop.errors import DesktopError, StoreError, explained
 from desktop.progress import Cancelled, Progress, at_work, working
 
-#: Bytes of all that is kept here, and of a block, unless there would be more than so many of them.
+#: Most bytes kept on disk over all stores; bytes of a block, doubled while there are more than `BLOCKS`.
 BYTES, BLOCK, BLOCKS = 1 << 32, 1 << 10, 1 << 24
-#: Largest store elsewhere, in bytes.
+#: Largest store on another machine, in bytes.
 LARGEST = 1 << 44
-#: Bytes of one request, and requests on their way at a time: the line is not idle while the next is asked
-#: for, and others wait for their turn no longer than all of these take.
+#: Bytes of one request, and concurrent requests: the line is never idle between two, and another reader waits
+#: no longer than these take.
 AT_ONCE, REQUESTS = 1 << 18, 2
 
 Ranges = Sequence[tuple[int, int]]
@@ -34,11 +34,11 @@ _MISSING, _COMING, _HERE = 0, 1, 2
 
 
 class Blocks:
-    """`place`: of the file here; `size`: bytes of the store. ``fetch(ranges, take)`` calls
-    ``take(at, bytes)`` with all that lies in `ranges` (first byte, bytes), or raises `StoreError`."""
+    """`place`: the local file; `size`: bytes of the store. ``fetch(ranges, take)`` calls ``take(at, bytes)``
+    for everything in `ranges` (first byte, bytes), or raises `StoreError`."""
 
     _open: dict[Path, Blocks] = {}
-    #: held while it is looked up whether a store is open, until it is
+    #: held from looking up whether a store is open until it is opened
     opening = RLock()
 
     def __init__(
@@ -51,7 +51,7 @@ class Blocks:
     ) -> None:
         self.place, self.size = place, size
         self._fetch, self._close = fetch, close
-        #: what the other side finds in the store, in so many bytes at most; `StoreError` if it does not
+        #: what the other machine computes from the store, in at most so many bytes; raises `StoreError`
         self.ask = ask
         self._users = 1
         self._changed = Condition(Lock())
@@ -74,7 +74,7 @@ class Blocks:
 
     @classmethod
     def opened(cls, place: Path) -> Blocks | None:
-        """Those of a store that is open, for one more user."""
+        """The blocks of a store that is open, for one more user; None if it is not open."""
         with cls.opening:
             blocks = cls._open.get(place)
             if blocks is not None:
@@ -83,11 +83,11 @@ class Blocks:
 
     @classmethod
     def of(cls, place: Path) -> Blocks | None:
-        """Those of a store that lies elsewhere, for one more user; None of any other file.
+        """The blocks of a store on another machine, for one more user; None for any other file.
 
         Raises
         ------
-        StoreError : it lies elsewhere, and is not open.
+        StoreError : the store is on another machine and not open.
         """
         blocks = cls.opened(place)
         if blocks is None and place.parent == remote_folder():
@@ -97,7 +97,7 @@ class Blocks:
         return blocks
 
     def close(self) -> None:
-        """One user less; with the last one goes the line, and what is here is noted."""
+        """Remove one user; the last one closes the line, and the blocks that are here are recorded."""
         with self.opening:
             self._users -= 1
             if self._users:
@@ -122,12 +122,12 @@ class Blocks:
                 self._state[:] = _HERE * np.unpackbits(bits)[: self._state.size]
 
     def read(self, at: int, size: int) -> bytes:
-        """Some bytes of the store, brought if they are not here.
+        """`size` bytes of the store from `at` on, fetched if they are not here.
 
         Raises
         ------
         OSError : the file has no such bytes.
-        StoreError : they cannot be had.
+        StoreError : they cannot be fetched.
         """
         if not 0 <= at <= at + size <= self.size:
             raise OSError("beyond the end of the file")
@@ -137,11 +137,11 @@ class Blocks:
             return self._file.read(size)
 
     def bring(self, ranges: Ranges, progress: Progress | None = None, text: str = "") -> None:
-        """Have these bytes here, what two ask for at once only once.
+        """Fetch these bytes if they are not here; what two threads ask for at once is fetched once.
 
         Raises
         ------
-        StoreError : they cannot be had.
+        StoreError : they cannot be fetched.
         """
         wanted = self._blocks_of(ranges)
         helpers = min(REQUESTS, -(-wanted.size * self.block // AT_ONCE)) - 1
@@ -162,7 +162,7 @@ class Blocks:
                 thread.join()
 
     def _bring(self, wanted: Ints, over: Event, progress: Progress | None = None, text: str = "") -> None:
-        """Have these blocks here, of which others may bring some, until `over`."""
+        """Fetch these blocks, of which other threads may fetch some, until `over` is set."""
         whole = wanted.size
         while wanted.size and not over.is_set():
             if progress is not None:
@@ -186,7 +186,7 @@ class Blocks:
             wanted = wanted[self._state[wanted] != _HERE]
 
     def _blocks_of(self, ranges: Ranges) -> Ints:
-        """Numbers of the blocks in which these bytes lie, that are not here."""
+        """Numbers of the blocks that hold these bytes and are not here."""
         numbers = [
             np.arange(max(at, 0) // self.block, -(-min(at + size, self.size) // self.block))
             for at, size in ranges
@@ -200,7 +200,7 @@ class Blocks:
         return [(begin, min(end, self.size) - begin) for begin, end in runs]
 
     def _take(self, at: int, data: bytes) -> None:
-        """Bytes that have come; whole blocks of them, and at the end of the file, are here from now on."""
+        """Store bytes that arrived; blocks that they fill, or fill to the end of the file, are here now."""
         end = at + len(data)
         last = self._state.size if end == self.size else end // self.block
         with self._changed:
@@ -215,7 +215,7 @@ class Blocks:
         return not self._blocks_of(ranges).size
 
     def missing(self) -> Ints:
-        """Numbers of blocks that nobody has asked for."""
+        """Numbers of blocks that nobody has requested."""
         return np.flatnonzero(self._state == _MISSING)
 
     def _writing(self) -> AbstractContextManager[None]:
@@ -230,7 +230,7 @@ def remote_folder() -> Path:
 
 
 def _make_room(place: Path) -> None:
-    """Remove what was used longest ago, and former states of the same store."""
+    """Remove the least recently used files, and former states of the same store."""
     family = place.name.rsplit("-", 1)[0]
     there = sorted(
         (status.st_mtime, getattr(status, "st_blocks", status.st_size // 512) * 512, path)

@@ -1,4 +1,4 @@
-"""All of a trace but its rows, and its form in the file: JSON, checked when it comes back."""
+"""Everything about a trace but its rows, and its JSON form in the file, which is checked when it is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ImporterInfo:
 
 @dataclass
 class Tally:
-    """What a location holds. `sent` counts send and isend, `received` completed receives."""
+    """Counts of a location. `sent` counts send and isend, `received` completed receives."""
 
     enter: int = 0
     leave: int = 0
@@ -45,7 +45,7 @@ class Tally:
 @dataclass
 class ClockSummary:
     """Outcome of the clock check (`desktop.data.clock`) with the default rules: how many instances were
-    compared and how many contradict the clocks; the repair stands in the locations."""
+    compared and how many contradict the clocks. The repair itself is in the locations."""
 
     checked: int = 0
     violations_before: int = 0
@@ -71,7 +71,7 @@ class Description:
     totals: list[list[int]] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    #: by their names, which are among the texts; none in stores of importers that did not say it
+    #: by name, which is among the texts; empty in stores of importers that did not record them
     metrics: dict[str, MetricAbout] = field(default_factory=dict)
     report: ImportReport = field(default_factory=ImportReport)
 
@@ -80,19 +80,19 @@ class Description:
 
 
 def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
-    """As it stands in the file; of the locations only some, if `own` has these.
+    """The description as bytes for the file, with all locations or only those in `own`.
 
     Raises
     ------
-    ValueError : a number in it is infinite or none.
+    ValueError : a number in it is infinite or NaN.
     """
     own = range(len(d.locations)) if own is None else own
-    # Not `asdict` as a whole: of many locations that takes longer than all else.
+    # Not `asdict` of the whole: with many locations that takes longer than everything else.
     plain = {one.name: getattr(d, one.name) for one in fields(Description)} | {
         "source": asdict(d.source),
         "importer": asdict(d.importer),
         "clock": asdict(d.clock),
-        # JSON has no infinity
+        # JSON has no infinity.
         "locations": [
             vars(at) if math.isfinite(at.half_width) else vars(at) | {"half_width": None}
             for at in (d.locations[i] for i in own)
@@ -106,11 +106,11 @@ def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
 
 
 def decode(text: bytes) -> Description:
-    """What `encode` has written.
+    """The description that `encode` has written.
 
     Raises
     ------
-    ValueError, LookupError, TypeError, AttributeError : it is something else.
+    ValueError, LookupError, TypeError, AttributeError : the text is something else.
     """
     plain = json.loads(text.decode("utf-8", "surrogateescape"))
     report = plain.pop("report")

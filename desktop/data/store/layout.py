@@ -1,4 +1,4 @@
-"""The tables of a store beside those of `events.TABLES`, and which values columns may hold."""
+"""The tables of a store besides `events.TABLES`, and the values allowed in each column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from desktop.data.events import TABLES, Activity, EventKind, MessageKind
 FORMAT = "phasewright"
 SCHEMA = 3  # 1 had no `links`, 2 neither `Location.doubt` nor rates of clocks
 SUFFIX = ".h5"
-#: Rows in a chunk of a column: what is read at least to know one row.
+#: Rows in a chunk of a column: the least that is read to get one row.
 CHUNK = 1 << 14
 FORMER_CHUNKS = (1 << 16,)
 #: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
@@ -21,13 +21,13 @@ DESCRIPTION_LIMIT = 1 << 28
 #: Times beyond this many ticks (73 years of nanoseconds) are damage; sums of two stay far within int64.
 TICK_LIMIT = 1 << 61
 
-#: Tables that follow from the others. ``calls``: how often a location entered a region, never-entered ones
-#: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
-#: (ticks since the first event) with the default rules; the last row is the end. ``outline`` (one row, of
-#: location 0): what `desktop.data.utilization.outline` says of that curve. ``links``: the sender's
-#: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
-#: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``,
-#: ``traffic``: see `desktop.data.profile`; ``presence``, ``exchanges``: see `desktop.data.presence`.
+#: Tables derived from the others. ``calls``: how often a location entered a region, without zeros.
+#: ``utilization`` (all rows belong to location 0): processors in each activity from `time` on (ticks since
+#: the first event) with the default rules; the last row is the end. ``outline`` (one row, of location 0):
+#: `desktop.data.utilization.outline` of that curve. ``links``: the sender's messages whose two ends are
+#: known, sent at `time`, received by `peer` at `arrival` (each as recorded). ``strips``, ``timeline``,
+#: ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``, ``traffic``: see
+#: `desktop.data.profile`; ``presence``, ``exchanges``: see `desktop.data.presence`.
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
@@ -45,7 +45,7 @@ DERIVED: dict[str, dict[str, str]] = {
     "exchanges": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
 }
 
-#: The column by which the rows of a location are sorted; "" if by none.
+#: The column by which the rows of a location are sorted; "" if they are not.
 KEYS = {
     "collectives": "begin",
     "calls": "region",
@@ -90,11 +90,11 @@ OPTIONAL = {
 def as_declared(
     table: str, columns: Mapping[str, AnyArray], declared: Mapping[str, dict[str, str]] = TABLES
 ) -> dict[str, AnyArray]:
-    """Columns (rows,) of the declared types, of which no value is changed.
+    """The columns (rows,), converted to the declared types without changing a value.
 
     Raises
     ------
-    ValueError : one is missing, too many or of another length, or its type cannot hold its values.
+    ValueError : a column is missing, unknown or of another length, or its type cannot hold its values.
     """
     types = declared[table]
     if columns.keys() != types.keys():
@@ -118,9 +118,9 @@ def check_values(
     bound: Callable[[str], int],
     error: Callable[[str], Exception],
 ) -> None:
-    """References point at something, so that kernels may use them as indices unchecked; else an `error`.
+    """Check all references, so that kernels may use them as unchecked indices; raises `error`.
 
-    `block`: columns (rows,) of a table. `bound`: how many "regions", "locations" or "texts" there are.
+    `block`: columns (rows,) of a table. `bound`: gives the number of "regions", "locations" or "texts".
     """
     for name, values in block.items():
         limit = BOUNDS.get((table, name))

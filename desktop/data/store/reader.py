@@ -1,4 +1,4 @@
-"""Reading a store, which may come from a stranger: what it is made of is checked before anything is read."""
+"""Reading a store, which may come from anyone: its structure is checked before any row is read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from desktop.data.store.layout import (
 from desktop.data.store.slot import MOST, NAME, Slot
 from desktop.errors import StoreError, reason
 
-#: Rows that are brought at once from another machine where all are read one after the other, and bytes of a
-#: derived column that comes with the way to all others.
+#: Rows fetched at once from another machine when all are read in sequence, and largest derived column, in
+#: bytes, that is fetched with the skeleton.
 _AHEAD, _SMALL = 1 << 19, 1 << 16
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -54,11 +54,11 @@ class TraceStore(Description):
         blocks: Blocks | None = None,
     ) -> None:
         self.path = path
-        #: SHA-256 of the description, which has that of the source: what stays if the file is moved
+        #: SHA-256 of the description, which contains that of the source: the same after the file is moved
         self.identity = identity
-        #: room for what is found later; None where the file has none, or is on another machine
+        #: space for results found later; None if the file has none, or is on another machine
         self.slot = slot
-        #: of a store on another machine: what of it is here
+        #: for a store on another machine: the blocks of it that are here
         self.elsewhere = blocks
         self._places: dict[tuple[str, str], Ints] = {}
         vars(self).update(vars(description))
@@ -67,7 +67,7 @@ class TraceStore(Description):
         self._tables = tables
         self._index = index
         self._chunks = Chunks()
-        #: type and rows in a chunk of each column, and whether it is packed as we do it
+        #: type and rows in a chunk of each column, and whether it is packed as `packing` does it
         self._packed = {
             (table, name): (dataset.dtype, int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
             for table, columns in tables.items()
@@ -90,12 +90,12 @@ class TraceStore(Description):
             yield self._read(table, a, min(a + rows, start + count), names)
 
     def bring(self, table: str, spans: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
-        """Have these rows (first, end) of the whole table here, if the store lies on another machine: all
-        with one request, while one for each of them would wait for the line each time.
+        """Fetch these rows (first, end) of the whole table, if the store is on another machine. One request
+        for all saves the round trip that each of them would take.
 
         Raises
         ------
-        StoreError : they cannot be had.
+        StoreError : they cannot be fetched.
         """
         if self.elsewhere is not None and table in self._tables:
             ranges = [
@@ -108,14 +108,14 @@ class TraceStore(Description):
             self.elsewhere.bring([(int(at), int(size)) for part in ranges for at, size, _ in part])
 
     def brought(self, table: str) -> bool:
-        """Whether all rows of a table are here."""
+        """Whether all rows of a table are on this machine."""
         if self.elsewhere is None or table not in self._tables:
             return True
         places = [self._chunk_places(table, name) for name in self._tables[table]]
         return self.elsewhere.has([(int(at), int(size)) for part in places for at, size, _ in part])
 
     def _chunk_places(self, table: str, name: str) -> Ints:
-        """(chunks, 3) where each chunk of a column begins in the file, its bytes, filters left out."""
+        """(chunks, 3) of a column: where each chunk begins in the file, its bytes, the filters it skips."""
         known = self._places.get((table, name))
         if known is None:
             dataset, (_, size, _) = self._tables[table][name], self._packed[table, name]
@@ -135,8 +135,8 @@ class TraceStore(Description):
         return known
 
     def skeleton(self) -> Ints:
-        """(n, 2) first byte and bytes of all in the file but the slot and the rows of tables, of derived
-        ones only those that are large: what is to be brought to another machine before anything else."""
+        """(n, 2) first byte and bytes of what another machine fetches first: the whole file but the slot and
+        the rows of tables; rows of small derived columns are included."""
         chunks = [
             self._chunk_places(table, name)[:, :2]
             for table, columns in self._tables.items()
@@ -159,24 +159,24 @@ class TraceStore(Description):
                 self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
                 for number in range(a // size, -(-b // size))
             ]
-            # A copy, as what is kept must not change.
+            # A copy, as cached chunks must not change.
             block[name] = pieces[0].copy() if len(pieces) == 1 else np.concatenate(pieces)
         check_values(table, block, self._bound, self.damaged)
         return tuple(block[name] for name in names)
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table; one without rows is not kept."""
+        """Whether the table is in the store; tables without rows are not stored."""
         return table in self._tables
 
     def part(self, table: str, location: int, begin: int, end: int, *columns: str) -> tuple[AnyArray, ...]:
-        """The rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
+        """Rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
 
-        For few rows here and there: the latest chunks stay unpacked, and are unpacked beside other threads.
+        For few rows in many places: the latest chunks stay unpacked, and other threads go on meanwhile.
 
         Raises
         ------
         ValueError : the location has no such rows.
-        StoreError : they are damaged.
+        StoreError : the rows are damaged.
         """
         if not 0 <= begin <= end <= self.rows(table, location):
             raise ValueError(f"location {location} has no rows {begin} to {end} of {table}")
@@ -186,7 +186,7 @@ class TraceStore(Description):
         return self._read(table, start + begin, start + end, columns)
 
     def _chunk(self, table: str, name: str, number: int) -> AnyArray:
-        """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
+        """A whole chunk of a column; in the last one, values beyond the column's end are meaningless."""
         key = (table, name, number)
         chunk = self._chunks.get(key)
         if chunk is None:
@@ -215,12 +215,12 @@ class TraceStore(Description):
             raise self.damaged(f"rows from {number * size} of {table} cannot be read") from error
 
     def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[AnyArray, ...]]:
-        """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
-        of each. Only for tables known to fit into memory.
+        """Some columns of a table for all locations, after (locations, 2) the first row and number of rows of
+        each. Only for tables known to fit into memory.
 
         Raises
         ------
-        StoreError : they are damaged.
+        StoreError : the rows are damaged.
         """
         if table not in self._tables:
             nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
@@ -253,12 +253,12 @@ class TraceStore(Description):
         return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
 
     def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, AnyArray]]:
-        """Rows `begin` to `end` of the whole table, whoever's they are, some at a time: its columns (n,).
-        References in them are not checked: in a partial store they mean the whole.
+        """Rows `begin` to `end` of the whole table, of all locations, in blocks of columns (n,). References
+        in them are not checked: in a partial store they refer to the whole.
 
         Raises
         ------
-        StoreError : they are damaged.
+        StoreError : the rows are damaged.
         """
         datasets = self._tables[table]
         for a in range(begin, end, 1 << 16):
@@ -271,7 +271,7 @@ class TraceStore(Description):
             yield block
 
     def column(self, table: str, name: str, location: int = 0) -> AnyArray:
-        """A whole column (rows,) of a location; errors as of `part`."""
+        """A whole column (rows,) of a location; errors as for `part`."""
         parts = [block[0] for block in self.blocks(table, location, name)]
         if not parts:
             return np.empty(0, (TABLES | DERIVED)[table][name])
@@ -291,7 +291,7 @@ class TraceStore(Description):
         self.close()
 
     def damaged(self, what: str) -> StoreError:
-        """The error that says so of this store."""
+        """The error that reports damage in this store."""
         return StoreError(what, file=self.path, hint="the file is damaged, import the source again")
 
 
@@ -304,11 +304,11 @@ def is_store(path: Path) -> bool:
 
 
 def open_store(path: Path) -> TraceStore:
-    """Open an imported trace after checking all of its structure.
+    """Open an imported trace after checking its whole structure.
 
     Raises
     ------
-    StoreError : it cannot be read, is no store, is damaged, or was written by a newer version.
+    StoreError : the file cannot be read, is no store, is damaged, or was written by a newer version.
     """
     blocks = Blocks.of(Path(path))
     try:
@@ -354,7 +354,7 @@ def _checked(path: Path, file: h5py.File, blocks: Blocks | None) -> TraceStore:
         raise StoreError(
             "is an HDF5 file, but not an imported trace",
             file=path,
-            hint="choose a trace or a .h5 file of ours",
+            hint="choose a trace or a .h5 file of Phasewright",
         )
     schema = file.attrs.get("schema")
     if not isinstance(schema, (int, np.integer)) or schema < 1:
@@ -385,7 +385,7 @@ def _checked(path: Path, file: h5py.File, blocks: Blocks | None) -> TraceStore:
 
 
 def _slot(path: Path, file: h5py.File) -> Slot | None:
-    """None where there is no room, or none that is one stretch of this file."""
+    """The slot of the file; None if there is none, or it is not one contiguous stretch of this file."""
     if _child(file, NAME, h5py.Dataset) is None:
         return None
     room = _dataset(file, NAME, "u1", False, MOST)
@@ -443,7 +443,7 @@ def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int 
     (size,) = dataset.shape
     if limit is not None and size > limit:
         raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
-    properties = dataset.id.get_create_plist()  # once: h5py asks for it anew with every question
+    properties = dataset.id.get_create_plist()  # once: h5py creates it again with every property
     chunks = properties.get_chunk() if properties.get_layout() == h5py.h5d.CHUNKED else None
     if column and chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
         raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
@@ -451,14 +451,14 @@ def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int 
     if chunks is not None:
         if chunks[0] > max(CHUNK, 1 << 20):
             raise ValueError(f"{group.name}/{name} is in chunks of {chunks[0]} rows")
-        # Rows that were never written would be invented by HDF5, without limit.
+        # HDF5 would make up rows that were never written, without limit.
         if dataset.id.get_num_chunks() != -(-size // chunks[0]):
             raise ValueError(f"{group.name}/{name} is incomplete")
     return dataset
 
 
 def _plain(dataset: h5py.Dataset, properties: h5py.h5p.PropDCID) -> None:
-    """Data lie in this very file and need none but the standard filters."""
+    """Check that data lie in this very file and need only the standard filters."""
     filters = {properties.get_filter(i)[0] for i in range(properties.get_nfilters())}
     if not filters <= set(_OUR_FILTERS):
         raise ValueError(f"{dataset.name} uses filters that are not allowed")
@@ -470,6 +470,6 @@ _OUR_FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE)
 
 
 def _filters(dataset: h5py.Dataset) -> list[int]:
-    """In the order in which they are applied on writing."""
+    """The numbers of the filters, in the order in which they are applied on writing."""
     properties = dataset.id.get_create_plist()
     return [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]

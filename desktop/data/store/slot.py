@@ -1,13 +1,14 @@
-"""Room in a store for what is found of it later: a ring of entries, written in place without HDF5.
+"""Space in a store for results found later: a ring of entries, written in place without HDF5.
 
-HDF5 changes no file that others have open, and one is lost if a process is killed meanwhile. So the writer of
-a store lays out one dataset of bytes, ``/kept``, and HDF5 never touches it again: its bytes are written to
-where they are in the file. Whatever is there, and whenever a write stops, HDF5 reads the file as before.
+HDF5 cannot change a file that others have open, and a file is lost if the process is killed while it does. So
+the writer of a store lays out one dataset of bytes, ``/kept``, which HDF5 never touches again: its bytes are
+written directly to their place in the file. HDF5 reads the file whatever
+they are.
 
-An entry begins at a multiple of `STEP` and goes on at the beginning where the room ends: `_HEAD` (what it is,
-its key, its number, bytes of content, SHA-256 of these and of the content), content. It is written after the
-one with the highest number, and never over that: what was found last stays whatever happens to the next one.
-Two processes that write at once may spoil what the other one writes; its sum says so, and it is as none.
+An entry begins at a multiple of `STEP` and wraps around at the end of the space. It is `_HEAD` (mark, key,
+number, bytes of content, SHA-256 of these and the content), then the content. It is written after the entry
+with the highest number and never over it: a failed write cannot lose the latest result. Two processes that
+write at once may spoil each other's entry; its checksum shows that, and it is ignored.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ STEP = 512
 MOST = 1 << 24
 _MARK = b"PW kept\n"
 _HEAD = struct.Struct("<8s32sQQ32s")
-#: Phases for which there is room twice, and bytes of a phase and of each location and region in it, packed.
-#: Recorded runs of 4 to 32 locations take 440 to 5200 in all for a phase, between a third and twice of that.
+#: Phases for which there is space twice, and packed bytes of a phase and of each location and region in it.
+#: Recorded runs of 4 to 32 locations take 440 to 5200 per phase, between a third and twice this estimate.
 _PHASES, _PHASE, _LOCATION, _REGION = 12, 1200, 130, 24
-#: Entries of one key that are looked at: more than one are damaged only if somebody made them so.
+#: Entries of one key that are tried: more than one are damaged only if somebody made them so.
 _TRIED = 8
 
 
 def room(locations: int, regions: int) -> int:
-    """Bytes of the room in a new store."""
+    """Bytes of the slot in a new store."""
     size = 2 * (_PHASES + 1) * (_PHASE + _LOCATION * locations + _REGION * regions)
     return min(-(-size // STEP) * STEP, MOST)
 
@@ -50,7 +51,7 @@ class _Entry(NamedTuple):
 
 
 class Slot:
-    """The room of `size` bytes from `at` on in the file at `path`. `handle` : of the open file, if it is."""
+    """The `size` bytes from `at` on in the file at `path`. `handle`: of the open file, if it is."""
 
     def __init__(self, path: Path, handle: Callable[[], int], at: int, size: int) -> None:
         self._path, self._handle, self._at = path, handle, at
@@ -58,11 +59,11 @@ class Slot:
 
     @property
     def place(self) -> tuple[int, int]:
-        """First byte in the file, and bytes."""
+        """First byte in the file, and number of bytes."""
         return self._at, self._size
 
     def get(self, key: bytes) -> bytes | None:
-        """The content kept last for a `key` of 32 bytes, if there is one and it is whole."""
+        """The latest undamaged content stored for a `key` of 32 bytes; None if there is none."""
         with suppress(OSError), self._open("rb") as file:
             held = self._held(file)
             tried = [
@@ -72,15 +73,15 @@ class Slot:
         return None
 
     def put(self, key: bytes, content: bytes) -> bool:
-        """Keep it; False if there is too little room, or the file must not or cannot be written. The file's
-        time of modification stays: of the trace nothing has changed."""
+        """Store `content`; False if the slot is too small or the file must not or cannot be written. The
+        file's time of modification stays, as the trace has not changed."""
         entry = _HEAD.size + len(content)
         if entry > self._size // 2 // STEP * STEP:
             return False
         with suppress(OSError), self._open("r+b") as file:
             before = os.fstat(file.fileno())
             if not before.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
-                return False  # the superuser may, though nobody shall
+                return False  # the superuser can write, but must not
             held = self._held(file)
             last = next((one for one in _entries(held)[:_TRIED] if _content(held, one) is not None), None)
             at, number = (0, 1) if last is None else (_end(last) % self._size, last.number + 1)
@@ -91,18 +92,18 @@ class Slot:
                 file.seek(self._at + place)
                 if file.write(part) < len(part):
                     raise OSError("the disk is full")
-            with suppress(OSError):  # it is somebody else's
+            with suppress(OSError):  # the file may belong to somebody else
                 os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
             return True
         return False
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[IO[bytes]]:
-        """The file that is open, if it is still the one at its path.
+        """The open file, if it is still the one at its path.
 
         Raises
         ------
-        OSError : it is not, or cannot be opened so.
+        OSError : it is not, or cannot be opened in this mode.
         """
         with self._path.open(mode, buffering=0) as file:
             try:
@@ -122,7 +123,7 @@ class Slot:
 
 
 def _entries(held: bytes) -> list[_Entry]:
-    """All that look like one, the latest first; not necessarily whole."""
+    """Everything that looks like an entry, the latest first; checksums are not checked."""
     marks = np.frombuffer(held, np.dtype("S8"))[:: STEP // 8]
     places = np.flatnonzero(marks == _MARK) * STEP
     entries = [_Entry(int(at), *_HEAD.unpack_from(held, int(at))[1:]) for at in places]
@@ -130,12 +131,12 @@ def _entries(held: bytes) -> list[_Entry]:
 
 
 def _end(entry: _Entry) -> int:
-    """Where the next one may begin; beyond the end of the room if it goes on at the beginning."""
+    """Where the next entry may begin; beyond the end of the slot if this one wraps around."""
     return entry.at + -(-(_HEAD.size + entry.length) // STEP) * STEP
 
 
 def _content(held: bytes, entry: _Entry) -> bytes | None:
-    """None if it is not as it was written."""
+    """The content of an entry; None if its checksum is wrong."""
     begin = entry.at + _HEAD.size
     end = begin + entry.length
     content = held[begin:end] + held[: max(end - len(held), 0)]

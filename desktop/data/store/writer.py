@@ -47,36 +47,36 @@ from desktop.data.store.reader import TraceStore
 from desktop.data.store.slot import NAME, room
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
-#: Bytes of a packed chunk below which it is worth to look whether one like it was unpacked before.
+#: Packed chunks smaller than this, in bytes, are looked up among those unpacked before.
 ALIKE = 1 << 12
-#: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
-#: they may be behind.
+#: Blocks with at least so many rows are given to the digests in a separate thread, which may be at most
+#: `BEHIND` blocks behind.
 BESIDE = 1 << 12
 BEHIND = 4
 
 
 class Digest(Protocol):
-    """A summary of rows made while they pass by on their way into the file, so that nothing is read twice.
-    It may work in a thread of its own, while more is defined and appended."""
+    """A summary of rows computed while they are written, so that nothing is read twice. It may run in a
+    thread of its own while more is defined and appended."""
 
     def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
-        """Rows of a location in their order, as `Sink.append` got them (times as recorded)."""
+        """Rows of a location in their order, as passed to `Sink.append` (times as recorded)."""
 
     def finish(self) -> None:
-        """All rows were taken, the locations are complete: `StoreWriter.derive` what is left."""
+        """All rows were taken and the locations are complete: write what is left by `StoreWriter.derive`."""
 
     def release(self) -> None:
-        """The store is complete, or given up."""
+        """The store is complete or discarded: free resources."""
 
 
 class StoreWriter(Description):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
 
-    The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
-    old file, if any, is still there. `digests` see every block of rows on its way. `only` says which
-    locations are wanted; their file is a partial store, in which they are numbered anew but for references in
-    rows (`take_over`). Memory: one chunk per column, `KEPT` bytes of others that the pass over the rows after
-    the import need not unpack, the description, and what the digests need.
+    The file appears whole when the ``with`` block ends normally; after an error, `Cancelled` or a kill the
+    old file, if any, is still there. `digests` see every block of rows that is written. `only` selects
+    locations: the file is then a partial store, in which locations are numbered anew except in references in
+    rows (`take_over`). Memory: one chunk per column, `KEPT` bytes of chunks for the pass over the rows after
+    the import, the description, and what the digests need.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class StoreWriter(Description):
         self._tables: dict[str, _TableWriter] = {}
         self._kept = Chunks()
         self._enters = np.zeros(0, np.int64)  # per region, of the location whose events are being appended
-        self._recorded = np.zeros(0, bool)  # per region: not made up by the importer
+        self._recorded = np.zeros(0, bool)  # per region: whether it was recorded, not made up by the importer
         self._span: list[tuple[int, int] | None] = []
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class StoreWriter(Description):
             self._part = PartFile(self.path)
             try:
                 # The part is locked already; HDF5's own lock of the same file would collide with that.
-                # Since 1.10 all that HDF5 notes about its data has check sums: damage is found, not followed.
+                # Since 1.10 HDF5's metadata have checksums, so damage is detected.
                 self._file = h5py.File(self._part.part, "w", locking=False, libver=("v110", "v110"))
             except BaseException:
                 self._part.discard()
@@ -174,7 +174,7 @@ class StoreWriter(Description):
         return self.text(named)
 
     def take_texts(self, store: TraceStore) -> NDArray[np.uint32]:
-        """Define the texts and metrics of another store; their numbers here."""
+        """Define the texts and metrics of another store; returns their numbers here."""
         metrics = store.metrics
         numbers = [self.metric(t, metrics[t]) if t in metrics else self.text(t) for t in store.texts]
         return np.array(numbers, np.uint32)
@@ -195,7 +195,7 @@ class StoreWriter(Description):
             return
         beside = bool(self._digests) and rows >= BESIDE
         if beside:
-            # The importer may use its arrays again.
+            # The importer may reuse its arrays.
             block = {n: column.copy() if column is columns[n] else column for n, column in block.items()}
         check_values(table, block, self._bound, ValueError)
         with _writing(self.path):
@@ -247,29 +247,29 @@ class StoreWriter(Description):
             start, count = writer.index.get(location, (0, 0))
             a, end = start, start + count
             while a < end:
-                a, begin = min(a // rows * rows + rows, end), a  # so that few chunks are unpacked twice
+                a, begin = min(a // rows * rows + rows, end), a  # aligned: few chunks are unpacked twice
                 yield tuple(writer.read(name, begin, a) for name in names)
 
-    # what follows from the rows
+    # derived tables
 
     def derive(self, table: str, location: int, **columns: AnyArray) -> None:
-        """Rows of a table of `DERIVED`: contiguous columns (n,) by the same rules as for `append`."""
+        """Append rows to a table of `DERIVED`: contiguous columns (n,), by the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
 
     def drop(self, table: str) -> None:
-        """Forget all rows of a table of `DERIVED`."""
+        """Discard all rows of a table of `DERIVED`."""
         with _writing(self.path):
             if self._tables.pop(table, None) is not None:
                 del self._file["derived"][table]
 
     def take_over(self, parts: Sequence[tuple[TraceStore, Ints, NDArray[np.uint32]]]) -> None:
-        """Copy all rows of partial stores, in the order of the locations here.
+        """Copy all rows of partial stores, in the order of the locations of this store.
 
         Parameters
         ----------
-        parts : of each the store, the indices (n,) that its locations have here, and the numbers that its
-            texts have here. Their regions must be those here.
+        parts : for each the store, the indices (n,) of its locations in this store, and the numbers of its
+            texts in this store. Its regions must be those of this store.
 
         Raises
         ------
@@ -277,7 +277,7 @@ class StoreWriter(Description):
         """
         for group, declared in (("tables", TABLES), ("derived", DERIVED)):
             for table in declared:
-                # part, first row and number of rows of every location
+                # partial store, first row and number of rows of every location
                 places = np.zeros((len(self.locations), 3), np.int64)
                 for number, (store, own, _) in enumerate(parts):
                     places[own, 0] = number
@@ -334,7 +334,7 @@ class StoreWriter(Description):
         self._span[location] = (min(span[0], first), max(span[1], last))
 
     def _close_calls(self) -> None:
-        """Keep the enter counts of the location whose events are complete."""
+        """Store the enter counts of the location whose events are complete."""
         used = np.flatnonzero(self._enters)
         if used.size:
             self.derive(
@@ -346,7 +346,7 @@ class StoreWriter(Description):
         self._enters[:] = 0
 
     def complete(self) -> None:
-        """Say that the importer has delivered everything: counts are final, locations cover their rows."""
+        """The importer has delivered everything: finish the counts, make locations cover their rows."""
         if self._completed:
             return
         self._completed = True
@@ -355,7 +355,7 @@ class StoreWriter(Description):
             self._close_calls()
         for location, tally, span in zip(self.locations, self.tallies, self._span, strict=True):
             if span is not None:
-                # An importer may have set them late, from other records than those it stored.
+                # An importer may have set these late, from records that it did not store.
                 location.first = min(span[0], span[0] if location.first is None else location.first)
                 location.last = max(span[1], span[1] if location.last is None else location.last)
             if not location.records:
@@ -382,7 +382,7 @@ class StoreWriter(Description):
         )
         if self._only is None and "curve" not in self._tables:
             _lay_out(self._file, room(len(own), len(self.regions)))
-        self._file.attrs["format"] = np.bytes_(FORMAT)  # of fixed length; others lie in a heap without sums
+        self._file.attrs["format"] = np.bytes_(FORMAT)  # fixed length; others lie in a heap without checksums
         self._file.attrs["schema"] = SCHEMA
         self._file.close()
         self._part.commit()
@@ -398,7 +398,7 @@ class StoreWriter(Description):
 
 
 class _TableWriter:
-    """Columns of one table: buffers of one chunk, compressed here and stored as they are."""
+    """Columns of one table: buffers of one chunk, compressed in this process and stored directly."""
 
     def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, recent: Chunks | None) -> None:
         self.group = group
@@ -412,7 +412,7 @@ class _TableWriter:
         self._last: np.generic | None = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
         self._packers = {name: Packer() for name in columns}
-        self._room = -1  # rows that the datasets have room for; there are none yet
+        self._room = -1  # rows that the datasets are allocated for; -1 before they are created
         self.datasets: dict[str, h5py.Dataset] = {}
 
     def append(self, location: int, block: dict[str, AnyArray]) -> None:
@@ -429,11 +429,11 @@ class _TableWriter:
         places: Ints,
         bound: Callable[[str], int],
     ) -> None:
-        """Rows of `locations`, which lie at `places`: (n, 3) part, first row and number of rows."""
+        """Copy the rows of `locations` from `places`: (n, 3) part, first row and number of rows."""
         part, start, count = places.T
         at = self.flushed + self.filled + np.cumsum(count) - count
         self.index.update(zip(locations.tolist(), zip(at.tolist(), count.tolist(), strict=True), strict=True))
-        # Neighbours that are neighbours there too are read in one go.
+        # Locations that are also neighbours in their part are read in one go.
         begin = np.flatnonzero(np.r_[True, (part[1:] != part[:-1]) | (start[1:] != (start + count)[:-1])])
         end = np.r_[begin[1:], part.size] - 1
         for a, b in zip(begin, end, strict=True):
@@ -449,7 +449,7 @@ class _TableWriter:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
-            if take == CHUNK and self._kept is None:  # as it is, without a copy
+            if take == CHUNK and self._kept is None:  # directly, without a copy
                 self.filled = take
                 self._flush({name: block[name][done : done + take] for name in self.buffers})
                 done += take
@@ -484,7 +484,7 @@ class _TableWriter:
             self._last = key[-1]
 
     def read(self, name: str, start: int, stop: int) -> AnyArray:
-        """Rows of a column, from the file or, where they are not there yet, from the buffer; not to be
+        """Rows of a column, from the file or from the buffer if they are not written yet; must not be
         changed."""
         pieces = [
             self._chunk(name, number)[max(start - number * CHUNK, 0) : stop - number * CHUNK]
@@ -502,7 +502,7 @@ class _TableWriter:
         chunk = recent.get(key)
         if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
-            # What regular programs say of their messages is the same in many chunks.
+            # Message columns of regular programs are the same in many chunks.
             alike = (self.table, name, packed)
             chunk = recent.get(alike) if len(packed) < ALIKE else None
             if chunk is None:
@@ -513,7 +513,7 @@ class _TableWriter:
         return chunk
 
     def _make_room(self, rows: int) -> None:
-        """Give the datasets so many rows. Each call of HDF5 counts, as there is one for every column."""
+        """Resize the datasets to `rows`, rarely, as this takes a call of HDF5 for every column."""
         if rows == self._room:
             return
         self._room = rows
@@ -561,8 +561,8 @@ class _TableWriter:
 
 
 def _lay_out(file: h5py.File, size: int) -> None:
-    """Make room for what is found later (`Slot`). It takes no place on the disk before something is written
-    there, where files may have holes."""
+    """Allocate the space for results found later (`Slot`). On file systems with sparse files it takes no disk
+    space before something is written."""
     how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     how.set_layout(h5py.h5d.CONTIGUOUS)
     how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -588,7 +588,8 @@ _ENTER = int(EventKind.ENTER)
 
 @arithmetic
 def count_events(kind: Bytes, region: AnyArray, recorded: Flags, enters: Ints) -> tuple[int, int]:
-    """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
+    """Numbers of enters and leaves of recorded regions; adds the enters of each region to `enters`
+    (regions,)."""
     entered = left = 0
     for i in range(kind.size):
         if kind[i] == _ENTER:

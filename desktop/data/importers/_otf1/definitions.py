@@ -1,4 +1,4 @@
-"""What the numbers of an OTF trace mean: the master file and the definition files.
+"""The numbers of an OTF trace and what they stand for: the master file and the definition files.
 
 Source: the Open Trace Format 1.12 (TU Dresden), its short and its long keywords.
 """
@@ -17,7 +17,7 @@ from desktop.data.events import Activity, Location, MetricAbout, MetricMode, Met
 from desktop.data.importers._otf1.lines import TOKENS
 from desktop.data.importers._otf1.text import Text
 
-#: More definitions, or a longer name, are taken for damage.
+#: More definitions, or a longer name, are damage.
 MOST = 1 << 20
 LONGEST_NAME = 1 << 12
 
@@ -26,12 +26,12 @@ STREAM = re.compile(rb"\s*([0-9a-f]{1,8})\s*:([0-9a-f, \t]*)\s*$")
 
 @dataclass
 class Master:
-    """Which processes each stream has, in order of the file, and what was wrong with it."""
+    """The processes of each stream, in the order of the file, and what was wrong with the master file."""
 
     streams: dict[int, list[int]] = field(default_factory=dict)
     damaged: int = 0  # lines
-    repeated: int = 0  # processes that were in a former line already
-    elsewhere: int = 0  # lines that stand for files of another kind
+    repeated: int = 0  # processes that an earlier line already has
+    elsewhere: int = 0  # lines that refer to files of another kind
 
 
 def read_master(path: Path) -> Master:
@@ -59,7 +59,7 @@ def read_master(path: Path) -> Master:
 
 _RECORD = re.compile(rb"\s*(?:DEF|D)([A-Z]+)\s*([0-9a-f]+)?\s*")
 _FIELD = re.compile(rb"([A-Z]*)\s*(?:\"([^\"]*)\"|([0-9a-f]+))[\s,]*")
-#: Records that say something here, by their short and their long keyword without prefix.
+#: Definition records that are read, by their short and their long keyword without prefix.
 _KINDS = {
     word: kind
     for kind, words in {
@@ -94,10 +94,10 @@ Fields = dict[str, str | int]
 
 
 class Otf1Definitions:
-    """The definitions of one file, over those of another that hold wherever this one says nothing.
+    """The definitions of one file, on top of those of `beneath`, which hold where this file has none.
 
-    notes: creator, comment and version. repeated: definitions of a number that had one, in this file.
-    damaged: lines. cut: why the file could not be read to its end, or empty.
+    notes: creator, comment and version. repeated: definitions in this file of a number that had one. damaged:
+    lines. cut: why the file could not be read to its end, or empty.
     """
 
     def __init__(self, file: Path | None = None, beneath: Otf1Definitions | None = None) -> None:
@@ -123,7 +123,7 @@ class Otf1Definitions:
         self.cut = text.wrong or ("the last line is cut" if text.unended else "")
 
     def _take(self, line: bytes) -> bool:
-        """Keep what a line defines, if it says something here; whether it did."""
+        """Store what a line defines, if it is used here; whether it is a definition."""
         match = _RECORD.match(line)
         if match is None:
             self.damaged += bool(line.strip()) and not line.lstrip().startswith(b"K")
@@ -135,7 +135,7 @@ class Otf1Definitions:
             text = _string(line[match.end(1) :].replace(b'"', b" ").strip())
             self.notes[kind] = f"{self.notes[kind]}; {text}"[:LONGEST_NAME] if kind in self.notes else text
             return False
-        if kind == "processes" and match[2]:  # whose lists of members are not needed
+        if kind == "processes" and match[2]:  # their lists of members are not needed
             self.by.setdefault(kind, {})[int(match[2][:16], 16)] = {"name": "process group"}
             return True
         fields: Fields = {}
@@ -157,7 +157,7 @@ class Otf1Definitions:
         return True
 
     def _find(self, kind: str, number: int) -> Fields:
-        """What is defined of a number; nothing if it is not."""
+        """The definition of a number; empty if there is none."""
         fields = self.by.get(kind, {}).get(number)
         if fields is None and self.beneath is not None:
             return self.beneath._find(kind, number)
@@ -179,9 +179,9 @@ class Otf1Definitions:
         return here or (self.beneath is not None and self.beneath.knows(kind, number))
 
     def operation(self, number: int, within: int = 0) -> str:
-        """The name of a collective operation, such as Allreduce. Of one without a known name, as "all-to-all"
-        is none: that of the MPI call it lies in, if that is of its type, else what its type says. A barrier
-        by its type or name is nothing else."""
+        """The name of a collective operation, such as Allreduce. One without a known name ("all-to-all" is
+        none) has that of the MPI call around it, if that is of its type, else that of its type. A barrier by
+        type or name is always a barrier."""
         fields = self._find("operation", number)
         name = str(fields.get("name", "")) or f"operation {number}"
         if mpi_call(name):
@@ -198,12 +198,12 @@ class Otf1Definitions:
         return kind
 
     def counter(self, number: int) -> tuple[str, int]:
-        """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""
+        """Name and value type of a counter; the type is one of `VALUE_TYPES`."""
         fields = self._find("counter", number)
         return str(fields.get("name", "")) or f"counter {number}", int(fields.get("properties", 0)) & 0x1E0
 
     def metric(self, number: int) -> MetricAbout:
-        """What the values of a counter are."""
+        """Meaning of a counter's values."""
         fields = self._find("counter", number)
         properties = int(fields.get("properties", 0))
         timing: MetricTiming = "last" if properties & 12 == 8 else "next"
@@ -211,11 +211,11 @@ class Otf1Definitions:
         return MetricAbout(str(fields.get("unit", "")).replace("#", ""), mode, timing)
 
 
-#: Types of collective operations: who waits for whom, whatever they are called.
+#: Types of collective operations: who waits for whom, independent of the name.
 OPERATION_TYPES = {1: "Barrier", 2: "one-to-all", 3: "all-to-one", 4: "all-to-all"}
 
-#: Types of a counter's values by its properties: of these a 32-bit float and a 64-bit one, and signed ones;
-#: all others are unsigned.
+#: Value types of a counter by its properties: 32-bit floats, 64-bit floats and signed integers; all others
+#: are unsigned.
 FLOAT, DOUBLE, SIGNED = 256, 288, (32, 96, 160)
 
 
@@ -224,20 +224,20 @@ def _string(raw: bytes) -> str:
 
 
 def locations(definitions: list[Otf1Definitions], listed: Iterable[int]) -> tuple[list[Location], int]:
-    """The processes that are defined or listed in the master file, by rank and thread, and how many name
-    a parent that does not exist.
+    """The processes that are defined or listed in the master file, by rank and thread, and how many name a
+    parent that does not exist.
 
-    Ranks count the processes that are no threads, in order of their numbers (which begin with 1).
+    Ranks number the processes that are no threads, in order of their process numbers (which start at 1).
     """
     defined: dict[int, Fields] = {}
-    for each in reversed(definitions):  # the global ones, which are first, count most
+    for each in reversed(definitions):  # the global ones, which are first, have priority
         defined |= each.by.get("process", {})
     numbers = sorted(defined.keys() | set(listed))
     known = set(numbers)
     orphans = set()
 
     def master(process: int) -> int:
-        """The process that a thread belongs to; itself for any other, and for one in a circle of parents."""
+        """The process of a thread; the process itself if it is no thread or its parents form a cycle."""
         number, seen = process, {process}
         while parent := int(defined.get(number, {}).get("parent", 0)):
             if parent not in known:

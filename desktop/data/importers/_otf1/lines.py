@@ -1,8 +1,8 @@
 """From bytes to records: the grammar of OTF event files.
 
-A block of whole lines goes in, rows of five tables come out; nothing is built per line in Python. Numbers are
-hexadecimal in lower case and keywords are in capitals, so they may follow each other without a blank. Time
-and process stand in lines of their own and hold until they change; the state keeps them from block to block.
+A block of whole lines goes in, rows of five tables come out; Python builds nothing per line. Numbers are
+hexadecimal in lower case and keywords are upper case, so they need no blank between them. Time and process
+have lines of their own and hold until they change; the state carries them from block to block.
 
 Source: the Open Trace Format 1.12 (TU Dresden), its short and its long keywords.
 """
@@ -34,9 +34,9 @@ COLLECTIVE = np.dtype(
     ],
     align=True,
 )
-#: value: its 64 bits as they stand
+#: value: its 64 bits, uninterpreted
 METRIC = np.dtype([("time", "i8"), ("value", "i8"), ("metric", "u4")], align=True)
-#: a comment: where it begins in the block, and its length
+#: a comment: its position in the block, and its length
 NOTE = np.dtype([("time", "i8"), ("at", "i8"), ("size", "i8")])
 ROWS = (EVENT, MESSAGE, COLLECTIVE, METRIC, NOTE)
 EVENTS, MESSAGES, COLLECTIVES, METRICS, NOTES = range(5)
@@ -44,7 +44,7 @@ EVENTS, MESSAGES, COLLECTIVES, METRICS, NOTES = range(5)
 # Processes whose records are wanted are groups 0, 1, ...; the others:
 UNWANTED, UNLISTED, NOBODY = -1, -2, -3
 
-# Positions in the state that goes from block to block.
+# Positions in the state that is carried from block to block.
 (
     TIME,
     GROUP,
@@ -60,20 +60,19 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
     UNKNOWN,  # keywords
     UNSTORED,
     FOREIGN,  # records of processes that are not listed for the stream
-    LOST,  # records of nobody
+    LOST,  # records without a process
     ORPHANS,  # ends of collectives that have not begun
-    GAPS,  # times without a process, and processes and times that are no new ones
+    GAPS,  # times without a process; lines of processes and times that change nothing
     FIRST_GAP,
     STATE,
 ) = range(19)
 
-# What is known of each group: records, their first and last time, whether it has ended, leaves that name no
-# region, time of the last enter, whether a collective ends with the next leave, begin of the collective that
-# ended last, collectives that ended after others that had begun later, function of the last enter, how many
-# more enters than leaves.
+# Facts about each group: records, their first and last time, whether it has ended, leaves without a region,
+# time of the last enter, whether a collective ends with the next leave, begin of the collective that ended
+# last, collectives that ended after ones that began later, function of the last enter, enters minus leaves.
 RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, DEPTH, KNOWN = range(12)
 
-#: So many collectives may be open at a time in one stream.
+#: Most collectives open at a time in one stream, and their columns.
 OPENED = (1 << 12, 10)
 #: Times and sizes are below this, as in the store.
 LIMIT = 1 << 61
@@ -82,12 +81,12 @@ TOKENS = 1 << 32
 NOT_GIVEN = 0xFFFFFFFF
 _ENTER_ROW, _LEAVE_ROW = int(EventKind.ENTER), int(EventKind.LEAVE)
 _SEND_ROW, _RECEIVE_ROW = int(MessageKind.SEND), int(MessageKind.RECV)
-# In place of matching ids: the operation ends with the region around it; its end is known.
+# Used as matching id of an operation with known end that ends with the region around it.
 _UNTIL_LEAVE, _AT_ONCE = -1, -2
 
 
 def _words(pairs: str) -> Ints:
-    """Keywords, the short and the long one in a row, as numbers of five bits a letter."""
+    """Keywords, pairs of the short and the long one, as numbers with five bits per letter."""
     words = [pair.split() for pair in pairs.split(",")]
     codes = np.zeros((len(words), 2), np.int64)
     for row, pair in enumerate(words):
@@ -103,13 +102,13 @@ _RECORDS = _words(
     PB PROCESSBEGIN, PE PROCESSEND"""
 )
 _ENTERS, _LEAVES, _SENDS, _RECEIVES, _COUNTS, _WHOLE, _BEGINS, _ENDS, _STARTS, _STOPS = range(10)
-# More kinds of records, which need not be read: files, remote memory and snapshots; comments; values that
-# belong to the next record; all others.
+# More kinds of records, which are not read: files, remote memory and snapshots; comments; values that belong
+# to the next record; all others.
 _OTHERS, _COMMENT, _ADDENDUM, _STRANGE = range(10, 14)
-#: Within a record. S was also the source (the line of code) of any record.
+#: Fields of a record. S was once also the source (line of code) of any record.
 _FIELDS = _words("L LEN, T TAG, C COMM, X SCL, RT ROOT, S SENT, R RECVD, D DUR, H HANDLEID, V VALUE")
 _SIZED, _TAGGED, _COMMUNICATOR, _AT, _ROOTED, _GAVE, _GOT, _LASTED, _MATCHED, _VALUED = range(10)
-#: Fields that a record must have, as bits.
+#: Fields that a record must have, as a bit mask.
 _NEEDS = np.zeros(_STOPS + 1, np.int64)
 _NEEDS[[_SENDS, _RECEIVES]] = 1 << _TAGGED | 1 << _SIZED
 _NEEDS[_BEGINS] = 1 << _MATCHED
@@ -120,7 +119,7 @@ FIELDS = len(_FIELDS)
 
 
 def _letters(words: Ints) -> Ints:
-    """The row of each keyword of one letter, by its number; -1: there is none."""
+    """The row of each one-letter keyword, by its number; -1: none."""
     rows = np.full(32, -1, np.int64)
     for row, word in enumerate(words[:, 0]):
         if word < len(rows):
@@ -133,7 +132,7 @@ _RECORD_LETTERS, _FIELD_LETTERS = _letters(_RECORDS), _letters(_FIELDS)
 
 @inlined
 def _which(words: Ints, letters: Ints, word: int) -> int:
-    """The row of a keyword, short or long; -1: it is none of them."""
+    """The row of a keyword, short or long; -1: unknown."""
     if word < 32:
         return int(letters[word])
     for i in range(len(words)):
@@ -144,7 +143,7 @@ def _which(words: Ints, letters: Ints, word: int) -> int:
 
 @inlined
 def _kind(word: int, letter: int) -> int:
-    """Which record begins with a keyword, `letter` being the first of it."""
+    """The kind of record that a keyword starts, `letter` being its first letter."""
     kind = _which(_RECORDS, _RECORD_LETTERS, word)
     if kind < 0:
         kind = _STRANGE
@@ -159,7 +158,7 @@ def _kind(word: int, letter: int) -> int:
 _HEXADECIMAL = np.full(256, -1, np.int64)
 _HEXADECIMAL[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
-# All of these rely on the line feed at the end of the block.
+# The functions below rely on the line feed at the end of the block.
 
 
 @inlined
@@ -171,7 +170,7 @@ def _skip(buf: Bytes, p: int) -> int:
 
 @inlined
 def _number(buf: Bytes, p: int) -> tuple[int, int]:
-    """Bits and end of the number at p, blanks before it skipped; end -1: there is none of 16 digits."""
+    """Bits and end of the number at p, blanks before it skipped; end -1: none, or more than 16 digits."""
     p = _skip(buf, p)
     start = p
     value = 0
@@ -188,7 +187,7 @@ def _number(buf: Bytes, p: int) -> tuple[int, int]:
 
 @inlined
 def _word(buf: Bytes, p: int) -> tuple[int, int]:
-    """Code and end of the capitals at p; 0: there are none or too many."""
+    """Code and end of the upper-case word at p; 0: none, or too long."""
     code = 0
     start = p
     while 65 <= buf[p] <= 90:
@@ -199,7 +198,7 @@ def _word(buf: Bytes, p: int) -> tuple[int, int]:
 
 @inlined
 def _ends(buf: Bytes, p: int) -> bool:
-    """Nothing but blanks up to the end of the line."""
+    """Whether there are only blanks up to the end of the line."""
     p = _skip(buf, p)
     if buf[p] == 13:
         p += 1
@@ -208,8 +207,8 @@ def _ends(buf: Bytes, p: int) -> bool:
 
 @inlined
 def _fields(buf: Bytes, p: int, values: Ints) -> tuple[int, int]:
-    """Read the fields of a record up to the end of its line: which there are, as bits, and where that is; -1:
-    the record is damaged."""
+    """Read the fields of a record up to the end of its line; returns them as a bit mask, and where the line
+    ends, -1 if the record is damaged."""
     present = 0
     for field in range(len(values)):
         values[field] = 0
@@ -251,7 +250,7 @@ def _find(opened: Ints, count: int, group: int, handle: int) -> int:
 def _begin(
     opened: Ints, state: Ints, known: Ints, group: int, handle: int, time: int, operation: int, values: Ints
 ) -> int:
-    """The place of a new open collective; -1: there are too many."""
+    """Add an open collective; returns its place, -1: there are too many."""
     at = int(state[OPEN])
     if at == len(opened):
         state[ORPHANS] += 1
@@ -270,7 +269,7 @@ def _begin(
 def _end(
     opened: Ints, at: int, end: int, state: Ints, known: Ints, rows: Records, owners: Ints, n: Ints
 ) -> None:
-    """Make a row of an open collective."""
+    """Make a row of an open collective that ends."""
     i = n[COLLECTIVES]
     n[COLLECTIVES] = i + 1
     begin = opened[at, 2]
@@ -298,17 +297,17 @@ def step(
     opened: Ints, events: Records, messages: Records, collectives: Records, metrics: Records, notes: Records,
     owners: Ints, n: Ints,
 ) -> int:  # fmt: skip
-    """Read lines from position p until the block ends or the tables may be full; where it stopped.
+    """Read lines from position p until the block ends or the tables may be full; returns where it stopped.
 
-    buf (bytes): whole lines. span: so many ticks no call lasts, and no pause. values (`FIELDS`,): scratch.
+    buf (bytes): whole lines. span: no call and no pause lasts as many ticks. values (`FIELDS`,): scratch.
     processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). opened
-    `OPENED`: collectives that have begun. events .. notes: rows, each table as long as owners (5, rows),
-    which gets their groups; n (5,) gets how many there are.
+    `OPENED`: open collectives. events .. notes: rows, each table as long as owners (5, rows), which gets
+    their groups; n (5,) gets the number of rows.
     """
-    # One long function: handing all these arrays on to another one takes longer than reading a line.
+    # One long function: passing all these arrays to another one takes longer than reading a line.
     n[:] = 0
     end = len(buf)
-    lines = owners.shape[1]  # a line makes one row of a table at most
+    lines = owners.shape[1]  # a line makes at most one row of a table
     time, group, ending = state[TIME], state[GROUP], state[ENDING]
     while p < end and lines > 0:
         lines -= 1
@@ -376,7 +375,7 @@ def step(
                     known[owner, RECORDS] += 1
                     known[owner, FIRST] = min(known[owner, FIRST], time)
                     known[owner, LAST] = max(known[owner, LAST], time)
-                    done = -1  # which of the open collectives ends here, and when
+                    done = -1  # the open collective that ends here; `ends`: when
                     ends = time
                     if kind <= _LEAVES:
                         i = n[EVENTS]
@@ -416,7 +415,7 @@ def step(
                         done = _begin(opened, state, known, owner, _AT_ONCE, time, first, values)
                         ends = time + values[_LASTED]
                     elif kind == _WHOLE:
-                        # Without a duration it lasts as long as the call around it.
+                        # Without a duration it lasts until the call around it ends.
                         if known[owner, PENDING]:
                             done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
                         begin = min(max(known[owner, ENTERED], known[owner, FIRST]), time)

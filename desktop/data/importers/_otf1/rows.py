@@ -1,4 +1,4 @@
-"""From the rows of a stream to those of the sink: numbers of the trace become indices."""
+"""From the rows of a stream to those of the sink: trace numbers become indices."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from desktop.data.importers._otf1.stream import Stream
 from desktop.data.spill import Numbers, by_time
 
 PART = 1 << 16
-#: Deeper nesting is no program's: what is further in is not looked at when a leave names no region.
+#: Deepest nesting considered when a leave names no region; no program nests deeper.
 _DEEPEST = 1 << 12
-#: Functions without a definition that get a region of their own; of the comments, see `Stream`.
+#: Undefined functions that get a region of their own; for comments see `Stream`.
 _NAMELESS = 1 << 12
 
-#: What can be odd, how bad that is, and what was done.
+#: Possible findings, their severity, and what was done.
 FINDINGS: dict[str, tuple[Severity, str]] = {
     "leaves": (
         "loss",
@@ -45,7 +45,7 @@ _TABLES = ("events", "messages", "collectives", "metrics", "marks")
 
 @arithmetic
 def _name_leaves(region: Ints, kind: Bytes, stack: Ints, depth: int) -> int:
-    """Give leaves without a region (0) that of the innermost open one; `depth`: how many are open."""
+    """Give leaves without a region (0) that of the innermost open one; `depth`: number of open regions."""
     for i in range(len(region)):
         if kind[i] == 0:
             if depth < len(stack):
@@ -68,7 +68,7 @@ def _name_leaves(region: Ints, kind: Bytes, stack: Ints, depth: int) -> int:
 
 
 class Otf1Rows:
-    """Puts the rows of locations into the sink, and names there what it meets for the first time."""
+    """Appends the rows of locations to the sink, and defines what it meets for the first time."""
 
     def __init__(self, sink: Sink, definitions: Otf1Definitions, index: dict[int, int]) -> None:
         """`index`: process -> location."""
@@ -92,7 +92,7 @@ class Otf1Rows:
         return self._nameless[number]
 
     def _operation(self, number: int) -> int:
-        """Of a collective: the number of its operation, and below it that of the function around it."""
+        """Number of a collective's operation, and in the low bits that of the function around it."""
         operation, within = number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF
         return self._sink.text(self._definitions.operation(operation, within))
 
@@ -100,7 +100,7 @@ class Otf1Rows:
         self._sink.report.tell(FINDINGS, finding, count, stream.text.path.name)
 
     def deliver(self, stream: Stream, group: int, location: int) -> Iterator[None]:
-        """Append the rows of a group to those of a location, part by part."""
+        """Append the rows of a group to a location, part by part."""
         for table, name in enumerate(_TABLES):
             parts = self._parts(stream, table, group)
             if table == ln.EVENTS and stream.known[group, ln.BARE]:
@@ -167,13 +167,13 @@ class Otf1Rows:
     def _defined(self, kind: str, number: int) -> bool:
         if kind == "operation":
             return self._definitions.knows("operation", number)
-        # Not every writer defines its process groups.
+        # Not every writer defines process groups.
         return self._definitions.knows("processes", number) or not self._definitions.knows("processes")
 
     def _metrics(self, rows: AnyArray, stream: Stream) -> dict[str, AnyArray]:
         bits = np.ascontiguousarray(rows["value"])
         kind = self.value_types(rows["metric"])
-        # As float32 the low half counts, whatever the order of bytes here.
+        # As float32 the low half is used, whatever the byte order here.
         single = bits.astype(np.uint32).view(np.float32).astype(np.float64)
         value = np.select(
             [kind == FLOAT, kind == DOUBLE, np.isin(kind, SIGNED)],

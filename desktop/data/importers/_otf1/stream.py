@@ -1,4 +1,4 @@
-"""One stream of an OTF trace: its event file read line by line, its rows kept by process on disk."""
+"""One stream of an OTF trace: reads its event file line by line, and keeps its rows by process on disk."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.text import Text
 from desktop.data.spill import Spill
 
-#: Lines that are read at a time; more if their rows go to many processes.
+#: Lines read at a time; more if their rows go to many processes.
 LINES = 1 << 17
-#: Different comments that are kept of one stream.
+#: Different comments kept per stream.
 TEXTS = 1 << 14
-#: What the writer of a trace says when it gives up.
+#: The comment that a trace writer leaves when it gives up.
 _ABORTED = "error due to unsorted time stamp"
 
 MARK = np.dtype([("time", "i8"), ("text", "i8")])
 
 
 class Stream:
-    """What reading an event file gives.
+    """The contents of an event file.
 
-    spills: rows by group for each of `lines.ROWS`, with `MARK` for comments; None: there are none. state
-    and known: see `lines.step`. texts: of the comments, by their number.
+    spills: rows by group for each of `lines.ROWS`, with `MARK` for comments; None: no rows. state and known:
+    see `lines.step`. texts: of the comments, by number.
     """
 
     def __init__(self, file: Path, groups: dict[int, int], span: int, folder: Path) -> None:
-        """`groups`: process -> group, or `lines.UNWANTED`. `span`: a step in time that long is damage."""
+        """`groups`: process -> group, or `lines.UNWANTED`. `span`: a time step this long is damage."""
         self.text = Text(file)
         self.folder, self.span = folder, span
         self.processes = np.array(sorted(groups), np.int64)
@@ -48,19 +48,19 @@ class Stream:
         self.comments_lost = 0
 
     def in_order(self, table: int, group: int) -> bool:
-        """Whether the rows of a group are certainly in order of time."""
+        """Whether the rows of a group are known to be in order of time."""
         overtaken = self.known[group, ln.OVERTAKEN] if table == ln.COLLECTIVES else 0
         return not self.state[ln.BACK] and not overtaken
 
     @property
     def complete(self) -> bool:
-        """Whether the file ends as its writer ends it: with the last time and its process once more."""
+        """Whether the file ends as writers end it: with the last time and its process once more."""
         state = self.state
         return bool(state[ln.ENDING] == 2 and state[ln.TIME] == state[ln.RECORDED])
 
     def read(self, stop: Event) -> None:
-        """Read it all, unless `stop` is set. Everything that is wrong is kept to be told, but for OSError
-        when the disk is full."""
+        """Read the whole file, unless `stop` is set. Errors are recorded; only OSError of a full disk is
+        raised."""
         opened = np.empty(ln.OPENED, np.int64)
         room = min(max(LINES, 64 * self.count), 1 << 20)
         rows = [np.empty(room, dtype) for dtype in ln.ROWS]
@@ -88,7 +88,7 @@ class Stream:
         spill = self.spills[table]
         if spill is None:
             spill = self.spills[table] = Spill(self.folder, rows.dtype)
-        spill.add(rows.copy(), groups.copy(), self.count)  # the buffers are filled anew
+        spill.add(rows.copy(), groups.copy(), self.count)  # copies, as the buffers are reused
 
     def _keep_notes(self, block: bytes, notes: Records, groups: Ints) -> None:
         numbered = []

@@ -1,7 +1,7 @@
-"""The whole lines of a file of an OTF trace, in blocks and in bounded memory, and what is wrong with it.
+"""The lines of a file of an OTF trace, in blocks of bounded size, and what is wrong with the file.
 
-A compressed file (``.z``) is a zlib stream that its writer never finishes: there is no end and no check sum,
-and what can be inflated before an error or the end of the file is the content.
+A compressed file (``.z``) is a zlib stream that its writer never finishes: it has no end and no checksum, and
+its content is what can be inflated before an error or the end of the file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from desktop.errors import reason
 
 BLOCK = 1 << 20
 _PIECE = 1 << 16
-#: No record is so long: a longer line is left out, and memory stays bounded.
+#: Longest line: a longer one is no record and is left out, so memory stays bounded.
 LONGEST = 1 << 20
 
 
 class Text:
-    """One file on its way.
+    """One file being read.
 
-    read: bytes of the file that were read. wrong: why it could not be read to its end, or empty. unended:
-    the last line has no end, and was left out. overlong: lines that were left out for their length.
+    read: bytes of the file read so far. wrong: why it could not be read to its end, or empty. unended: the
+    last line has no end, and was left out. overlong: lines left out because of their length.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,7 +88,7 @@ class Text:
                 if inflater.eof:
                     break
         except IsalError:  # type: ignore[misc]  # its stub calls the class an instance
-            # It keeps to itself what it found between its last answer and the error.
+            # The inflater withholds what it found between its last answer and the error.
             self.wrong = f"damaged at byte {before} or behind"
             file.seek(0)
             yield from _salvaged(file, before, given)
@@ -97,7 +97,7 @@ class Text:
 
 
 def _inflate(inflater: isal_zlib.Decompress | zlib._Decompress, piece: bytes) -> Iterator[bytes]:
-    """What a piece inflates to, in parts of bounded size."""
+    """The inflated content of a piece, in parts of bounded size."""
     full = True
     while piece or full:
         content = inflater.decompress(piece, _PIECE)
@@ -107,7 +107,7 @@ def _inflate(inflater: isal_zlib.Decompress | zlib._Decompress, piece: bytes) ->
 
 
 def _salvaged(file: BinaryIO, sound: int, given: int) -> Iterator[bytes]:
-    """The content behind its first `given` bytes, up to the error somewhere after the first `sound` bytes."""
+    """The content after its first `given` bytes, up to the error somewhere after the first `sound` bytes."""
     inflater = zlib.decompressobj()
     at = 0
     try:

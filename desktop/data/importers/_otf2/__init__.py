@@ -1,1 +1,1 @@
-"""Inner parts of the OTF2 importer: the engine that reads, the buffer it fills, definitions, rows."""
+"""Inner parts of the OTF2 importer: the engine that reads, its buffer, definitions, rows."""

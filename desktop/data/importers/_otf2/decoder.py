@@ -1,8 +1,8 @@
-"""Event files, decoded from their bytes by one compiled loop.
+"""Event files, decoded by one compiled loop.
 
-A file is read chunk by chunk into memory of our own (a mapped file that shrinks meanwhile would end the
-process), and no byte is trusted: each number says how long it is, each record too, and both are checked
-against what is there. What is wrong is known with its place, and what came before it is kept.
+A file is read chunk by chunk into memory (a memory-mapped file that shrinks meanwhile would end the process).
+No byte is trusted: the length of each number and record is checked against what is there. A fault is reported
+with its position, and what came before it is kept.
 
 Source: OTF2 3.2 (score-p.org), layout of the chunks and records of an event file.
 """
@@ -23,19 +23,19 @@ from desktop.data.importers._otf2.engine import CALLING_CONTEXT, COMM, DENSE, ME
 from desktop.data.importers._otf2.tables import MESSAGES
 from desktop.errors import reason
 
-# Words of the buffer that are the decoder's: next byte in the chunk; the time of the records to come, and the
-# byte where it was set; the interval of the clock offsets it lies in; the numbers of the chunk's first and
-# last records, as it announces them; and the fields of the record at hand.
+# Words of the buffer used by the decoder: next byte in the chunk; time of the next records, and the byte
+# where it was set; the interval of the clock offsets it lies in; the numbers of the chunk's first and last
+# records, as it announces them; and the fields of the current record.
 AT, NOW, TIME_AT, INTERVAL, FIRST_OF_CHUNK, LAST_OF_CHUNK, FIELD = range(rc.OWN, rc.OWN + 7)
 
 CHUNK_HEADER = 18
 LITTLE, BIG = 0x42, 0x23
-# What may stand where a record begins, in event files.
+# What can start a record in an event file.
 FILL, END_OF_BUFFER, END_OF_FILE, CHUNK, TIME, ATTRIBUTES = 0, 1, 2, 3, 5, 6
 FIRST_RECORD, LAST_RECORD = 10, 92
 FLUSH, ON_OFF, ENTER, LEAVE = 10, 11, 12, 13
 COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC_VALUES, CONTEXT_ENTER, CONTEXT_LEAVE = 22, 23, 31, 66, 67
-#: The fields of the records that are read: most bytes of a compressed number, a raw byte, a raw word.
+#: Fields of the records that are read: most bytes of a compressed number, a raw byte, a raw word.
 C4, C8, BYTE, WORD = 4, 8, 1, 9
 LAYOUT = {
     FLUSH: (WORD,),
@@ -51,7 +51,7 @@ LAYOUT = {
     20: (C8,),  # MpiRequestTest
     21: (C8,),  # MpiRequestCancelled
     COLLECTIVE_END: (BYTE, C4, C4, C8, C8),
-    24: (C4,),  # OmpFork, and the other records of OpenMP that once were
+    24: (C4,),  # OmpFork, and other former records of OpenMP
     28: (C8,),
     29: (C8,),
     30: (C8,),
@@ -62,26 +62,26 @@ LAYOUT = {
 FIELDS = np.zeros((256, 6), np.int64)
 for _kind, _fields in LAYOUT.items():
     FIELDS[_kind, : len(_fields)] = _fields
-#: Records without a length, made of their only field.
+#: Records without a length, which consist of one field.
 BARE = np.isin(np.arange(256), [12, 13, 16, 17, 20, 21, 24, 28, 29, 30])
-#: Which kind of message a record is; -1: none.
+#: Message kind of a record; -1: none.
 MESSAGE = np.full(256, -1, np.int64)
 MESSAGE[list(MESSAGES.values())] = list(MESSAGES)
-#: Non-blocking collectives and matched probes, which the tables cannot hold.
+#: Non-blocking collectives and matched probes, which have no place in the tables.
 NOT_STORED = np.isin(np.arange(256), [85, 86, 89, 90, 91, 92])
 
-#: Masks of so many low bytes.
+#: Masks of the low bytes, by number of bytes.
 LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1], np.int64)
 
 PAUSED, NEXT_CHUNK, ENDED = range(3)
-BLOCK_BYTES = 1 << 22  # so much of a file is read at most between two blocks, besides a chunk
+BLOCK_BYTES = 1 << 22  # most bytes of a file read between two blocks, besides a chunk
 TOO_SHORT, IMPOSSIBLE = -1, -2
-MARGIN = CHUNK_HEADER  # bytes behind a chunk that may be read, not used
+MARGIN = CHUNK_HEADER  # bytes after a chunk that may be read, but are not used
 
 
 @inlined
 def word(data: Bytes, start: int, big_endian: bool) -> int:
-    """The eight bytes from `start` on as a number. Written out, since it becomes one instruction then."""
+    """The eight bytes from `start` on as a number. Written out, as it becomes one instruction then."""
     at = np.uint64(start)
     if big_endian:
         return int(
@@ -108,7 +108,7 @@ def word(data: Bytes, start: int, big_endian: bool) -> int:
 
 @inlined
 def part(data: Bytes, at: int, size: int, big_endian: bool) -> int:
-    """The `size` (0 to 8) bytes from `at` on as a number; so many may follow that eight can be read."""
+    """The `size` (0 to 8) bytes from `at` on as a number; eight bytes must be readable there."""
     if size == 0:
         return 0
     value = word(data, at, big_endian)
@@ -119,7 +119,7 @@ def part(data: Bytes, at: int, size: int, big_endian: bool) -> int:
 
 @inlined
 def compressed(data: Bytes, at: int, stop: int, most: int, big_endian: bool, words: Ints, to: int) -> int:
-    """Read a number of at most `most` bytes into ``words[to]``; where it ends, TOO_SHORT or IMPOSSIBLE."""
+    """Read a number of at most `most` bytes into ``words[to]``; returns its end, TOO_SHORT or IMPOSSIBLE."""
     if at >= stop:
         return TOO_SHORT
     size = np.int64(data[at])
@@ -137,7 +137,7 @@ def compressed(data: Bytes, at: int, stop: int, most: int, big_endian: bool, wor
 
 @inlined
 def read_fields(data: Bytes, at: int, stop: int, kind: int, big_endian: bool, words: Ints) -> int:
-    """Read the fields of a record into `words`; where they end, TOO_SHORT or IMPOSSIBLE."""
+    """Read the fields of a record into `words`; returns their end, TOO_SHORT or IMPOSSIBLE."""
     for i in range(FIELDS.shape[1]):
         form = FIELDS[kind, i]
         if form == 0 or at < 0:
@@ -155,7 +155,7 @@ def read_fields(data: Bytes, at: int, stop: int, kind: int, big_endian: bool, wo
 
 @arithmetic
 def metric_value(data: Bytes, at: int, stop: int, big_endian: bool, words: Ints) -> int:
-    """Read kind and bits of a metric's value into the fields 2 and 3; where they end, or what is wrong."""
+    """Read type and bits of a metric's value into fields 2 and 3; returns their end, or what is wrong."""
     if at >= stop:
         return TOO_SHORT
     words[FIELD + 2] = data[at]
@@ -164,7 +164,7 @@ def metric_value(data: Bytes, at: int, stop: int, big_endian: bool, words: Ints)
 
 @inlined
 def translate(maps: Ints, slot: int, local: int) -> int:
-    """The global number of a local one; itself where the location has no translation."""
+    """The global number of a local one; the same number if the location has no translation."""
     mode, start, n = maps[3 * slot], maps[3 * slot + 1], maps[3 * slot + 2]
     if mode == NO_MAP:
         return local
@@ -182,7 +182,7 @@ def translate(maps: Ints, slot: int, local: int) -> int:
 
 @inlined
 def corrected(time: int, offsets: Ints, words: Ints) -> int:
-    """A time by the global clock: offsets are joined by lines, of which the outer ones go on."""
+    """A time on the global clock: linear between clock offsets, the outer lines extended."""
     n = offsets.shape[1]
     if n < 2:
         return time
@@ -205,8 +205,8 @@ def decode(
 ) -> int:  # fmt: skip
     """Decode at most `most` records of a chunk: PAUSED, NEXT_CHUNK, or ENDED (by FAULT, at AT).
 
-    `border`: bytes there are of the chunk in `data` (and MARGIN more), which is `partial` where the file ends
-    inside of it. `newer`: records may be of kinds that only a later library knows.
+    `border`: bytes of the chunk in `data` (followed by MARGIN more); `partial`: the file ends inside the
+    chunk. `newer`: there may be kinds of records that only a later library knows.
     """
     at = words[AT]
     if at == 0:
@@ -315,15 +315,15 @@ def decode(
 
 
 class EventFile:
-    """Reads event files one after the other, into one buffer."""
+    """Reads event files one after the other, into the same buffer."""
 
     def __init__(self, chunk: int, newer: bool, records: int, span: int) -> None:
-        """`chunk`: bytes of a chunk. `records` are read at a time; `span`: ticks a location may cover."""
+        """`chunk`: bytes of a chunk. `records`: read at a time; `span`: most ticks a location may cover."""
         self._chunk, self._newer = chunk, newer
         self._buffer = rc.Buffer(records, span)
 
     def blocks(self, file: Path, local: Local) -> Generator[rc.Block, None, None]:
-        """The rows of a file. The last block says what is wrong with it, if anything is."""
+        """The rows of a file. The last block has its fault, if any."""
         self._buffer.start()
         try:
             with file.open("rb", buffering=0) as stream:
@@ -338,7 +338,7 @@ class EventFile:
         size = min(self._chunk, os.fstat(stream.fileno()).st_size)
         data = np.zeros(size + MARGIN, np.uint8)
         base = border = delivered = 0
-        number = ahead = 0  # number of the latest record that was announced, and how many were read by then
+        number = ahead = 0  # latest announced record number, and records read by then
         miscounted: list[int] = []
         status = NEXT_CHUNK
         while status != ENDED:
@@ -370,7 +370,7 @@ class EventFile:
 
 
 def fill(stream: RawIOBase, data: Bytes) -> int:
-    """Read until `data` is full or the file ends; how many bytes there were."""
+    """Read until `data` is full or the file ends; returns the number of bytes."""
     view, n = data.data, 0
     while n < data.size and (read := stream.readinto(view[n:])):
         n += read

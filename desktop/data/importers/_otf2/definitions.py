@@ -1,7 +1,7 @@
-"""The global definitions, and what they mean: locations in order, regions, members of communicators.
+"""The global definitions and their meaning: locations in order, regions, members of communicators.
 
 Source: OTF2 3.2 reference (score-p.org). Tools that write archives differ in what they leave out; comments
-name them where it shows.
+name them where it matters.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from desktop.data.importers._otf2.tables import (
 )
 
 COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
-GLOBAL_MEMBERS = 1  # flag of a group: ranks in records count in the COMM_LOCATIONS group itself
+GLOBAL_MEMBERS = 1  # flag of a group: ranks in records are those in the COMM_LOCATIONS group itself
 MPI = 4
 MASK = (1 << 64) - 1
-#: Communicators whose names are kept, and letters of each.
+#: Communicators whose names are kept, and most letters of each.
 NAMED, LONGEST = 10_000, 200
 
-#: Definition records that are kept, by their number, and the further fields that are.
+#: Definition records that are kept, by number, and which of their further fields.
 KEPT: dict[str, tuple[str, ...]] = {
     "ClockProperties": ("begin", "length"),  # the number is the resolution
     "String": ("text",),
@@ -53,7 +53,7 @@ KEPT: dict[str, tuple[str, ...]] = {
 
 @arithmetic
 def look_up(keys: Ints, sorted_keys: Ints, values: Ints, out: Ints) -> None:
-    """found[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
+    """out[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
     one search."""
     known, value = -1, -1
     for k in range(keys.size):
@@ -67,8 +67,8 @@ def look_up(keys: Ints, sorted_keys: Ints, values: Ints, out: Ints) -> None:
 
 @dataclass
 class Space:
-    """Sparse numbers of the trace -> dense indices, for `look_up`. Numbers of locations may use all of their
-    64 bits; here as in the rows they are taken as signed."""
+    """Sparse numbers of the trace -> dense indices, for `look_up`. Location numbers may use all of their 64
+    bits; here as in the rows they are treated as signed."""
 
     keys: Ints
     values: Ints
@@ -91,8 +91,8 @@ class Space:
 
 @dataclass
 class LocationPlace:
-    """A location, and what reading it needs; `first`: index of the first location of its process, by which
-    messages name the process; `wrong_clock`: its clock offsets are not to be believed."""
+    """A location, and what is needed to read it; `first`: index of the first location of its process, which
+    stands for the process in messages; `wrong_clock`: its clock offsets are not trusted."""
 
     location: Location
     group: int
@@ -106,39 +106,39 @@ class Definitions:
     """The global definitions by record and number; of several with one number the last one counts."""
 
     def __init__(self) -> None:
-        # What a number and the fields are depends on the record.
+        # The meaning of number and fields depends on the record.
         self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in KEPT}
         self.records = 0  # of any kind
         self.repeated = 0
         self.torn = 0  # texts that end before their record does
 
     def add(self, record: str, number: int, *fields: Any) -> None:
-        """Take a definition; `fields` as `KEPT` names them."""
+        """Add a definition; `fields` as named by `KEPT`."""
         table = self.by[record]
-        # EZTrace gives two groups of different kind one number.
+        # EZTrace gives two groups of different kinds the same number.
         key = (number, fields[0]) if record == "Group" else number
         self.repeated += key in table
         table[key] = fields
 
     @property
     def clock(self) -> tuple[int, int, int]:
-        """Ticks per second, begin and length of the run, 0 as far as they are not defined."""
+        """Ticks per second, begin and length of the run; 0 where not defined."""
         resolution, (begin, length) = next(reversed(self.by["ClockProperties"].items()), (0, (0, 0)))
         return resolution, begin, length
 
     def name(self, string: int, otherwise: str) -> str:
-        """A string by its number; `otherwise` if it is not defined or empty."""
+        """The string with a number; `otherwise` if it is not defined or empty."""
         fields = self.by["String"].get(string)
         return (fields[0].decode("utf-8", "replace") if fields and fields[0] else "") or otherwise
 
     def _lost(self, string: int) -> bool:
-        """Whether a string is referred to and not there."""
+        """Whether a string is referred to but not defined."""
         return string != UNDEFINED and string not in self.by["String"]
 
     def _renamed(self) -> list[int]:
-        """Regions whose name is not what their description and canonical name both say, in an archive in
-        which most regions have one text in all three places, as EZTrace writes them. Score-P leaves the
-        description empty and has other canonical names for a few regions, such as ``main``."""
+        """Regions whose name differs from their description and canonical name while these are equal, in an
+        archive in which most regions have one text in all three places, as EZTrace writes them. Score-P
+        leaves the description empty and has other canonical names for a few regions, such as ``main``."""
         regions = self.by["Region"].items()
         thrice = sum(name == description == canonical for _, (name, _, _, description, canonical) in regions)
         odd = [
@@ -150,7 +150,7 @@ class Definitions:
         return odd if 3 * len(odd) <= thrice else []
 
     def _illegible(self) -> list[int]:
-        """Regions in whose names are control characters, read as UTF-8 or else as Latin-1."""
+        """Regions whose names contain control characters, read as UTF-8 or else as Latin-1."""
         illegible = []
         for identity, (name, *_) in self.by["Region"].items():
             (text,) = self.by["String"].get(name, (b"",))
@@ -163,8 +163,8 @@ class Definitions:
         return illegible
 
     def _unequal(self) -> list[int]:
-        """Regions of EZTrace itself, if those of one name are fewer than those of another: each process
-        defines all of them."""
+        """EZTrace's own regions, if some name occurs less often than another: each process defines all of
+        them."""
         own: dict[str, list[int]] = {"Working": [], "EZTrace finalize": []}
         for identity, (name, *_) in self.by["Region"].items():
             own.get(self.name(name, ""), []).append(identity)
@@ -179,7 +179,7 @@ class Definitions:
         return np.empty(0, np.uint64)
 
     def members(self, comm: int) -> NDArray[np.uint64] | None:
-        """Location numbers by rank within a communicator; None: every caller's own, empty: unknown."""
+        """Location numbers by rank within a communicator; None: each process has its own, empty: unknown."""
         group_number, _ = self.by["Comm"][comm]
         for kind in (COMM_GROUP, COMM_SELF, COMM_LOCATIONS):
             group = self.by["Group"].get((group_number, kind))
@@ -196,7 +196,7 @@ class Definitions:
         return np.empty(0, np.uint64)
 
     def reordered(self) -> list[int]:
-        """The communicators whose ranks are not in the order of world ranks, which is that of locations."""
+        """Communicators whose ranks are not in the order of world ranks, which is that of locations."""
         reordered = []
         for comm, (group, _) in self.by["Comm"].items():
             members = np.array(self.by["Group"].get((group, COMM_GROUP), ((),))[-1], np.uint64)
@@ -205,7 +205,7 @@ class Definitions:
         return reordered
 
     def communicators(self) -> dict[str, str]:
-        """What communicators are called, by their numbers; of the first `NAMED`."""
+        """Names of communicators by number; of the first `NAMED`."""
         names = {str(comm): self.name(name, "") for comm, (_, name) in self.by["Comm"].items()}
         return dict(islice(((comm, name[:LONGEST]) for comm, name in names.items() if name), NAMED))
 
@@ -225,12 +225,12 @@ class Definitions:
             power = f"{10 if base else 2}^{exponent}"
             of = PREFIXES.get(exponent, f"{power} ") + of if base and of else f"{power} {of}".strip()
         value, timing = METRIC_MODES.get(mode & 0x0F, "absolute"), mode & 0xF0
-        # What was added up to a point was added since the sample before.
+        # A sum up to this point in time has accumulated since the sample before.
         since = timing == METRIC_LAST or (value == "relative" and timing != METRIC_NEXT)
         return self.name(name, otherwise), MetricAbout(of, value, "last" if since else "next")
 
     def places(self) -> list[LocationPlace]:
-        """All locations, in the order in which they are shown, and numbered within their process."""
+        """All locations in display order, numbered within their process."""
         groups, named = self.by["LocationGroup"], self.name
         world = self.comm_locations(MPI).tolist()
         order = {number: rank for rank, number in enumerate(world)}
@@ -251,11 +251,11 @@ class Definitions:
                 rank=ranks.get(group, -1),
                 kind=sort,
                 process=named(fields[0], "") if fields else "",
-                # A stream without a kernel does nothing.
+                # A stream without a kernel is idle.
                 base=Activity.COMPUTING if sort == "cpu" else Activity.IDLE,
             )
             places.append(LocationPlace(location, group, declared))
-        # Ranks in order, within a rank its processors first, the one that speaks MPI before its threads.
+        # Sorted by rank; within a rank processors first, the one that calls MPI before its threads.
         places.sort(
             key=lambda p: (
                 p.location.rank if p.location.rank >= 0 else len(places),
@@ -272,7 +272,7 @@ class Definitions:
         return places
 
     def regions(self, sink: Sink) -> Space:
-        """Regions and calling contexts, handed to the sink, to their indices there."""
+        """Define regions and calling contexts in the sink; returns their indices there."""
         named = self.name
         region: dict[int, int] = {}
         lost = [
@@ -328,7 +328,7 @@ class Communicators:
         self._start, self._own = np.array(start, np.int64), np.array(own, bool)
 
     def peers(self, comm: Ints, rank: Ints, here: int) -> tuple[NDArray[np.int32], Flags]:
-        """Location index of each rank within its communicator (-1 unknown); where that is MPI_COMM_SELF."""
+        """Location index of each rank in its communicator (-1 unknown), and where that is MPI_COMM_SELF."""
         i = self._numbers(comm)
         known = i >= 0
         i = np.where(known, i, 0)

@@ -1,7 +1,7 @@
-"""What an engine does for the importer: it reads the files of an archive, by whatever means.
+"""The interface between importer and engine: an engine reads the files of an archive, by whatever means.
 
-`_otf2.files` decodes the bytes itself. The tests have a second one that asks libotf2; on a sound archive the
-rest of the importer cannot tell them apart.
+`_otf2.files` decodes the bytes itself. The tests have a second engine, which calls libotf2; on an intact
+archive both give the same results.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from desktop.data.importers._otf2.definitions import Definitions
 from desktop.data.importers._otf2.records import Block
 from desktop.errors import TraceFormatError
 
-#: The kinds of numbers that a location may have of its own, by their number in mapping tables -> their slot.
+#: Kinds of numbers that a location may have local ones of, by their number in mapping tables -> their slot.
 REGION, COMM, METRIC, CALLING_CONTEXT = range(4)
 SLOTS = {3: REGION, 6: COMM, 5: METRIC, 10: CALLING_CONTEXT}
 NO_MAP, DENSE, SPARSE = range(3)
 
-#: Clocks do not drift apart by a larger share (quartz: 10^-4 at most).
+#: Largest share by which two clocks drift apart (quartz: 10^-4 at most).
 DRIFT = 1e-3
 
-LATEST = (3, 2)  # version of the library whose records are all known here
+LATEST = (3, 2)  # latest version of the library, whose records are all known here
 ANCHOR_LIMIT = 1 << 20
 
 
 class Damage(Exception):
-    """A file of the archive ends or makes no sense: what is wrong, and at which byte if that is known."""
+    """A file of the archive ends too early or is invalid: what is wrong, and at which byte if known."""
 
     def __init__(self, what: str, at: int | None = None) -> None:
         super().__init__(what if at is None else f"byte {at}: {what}")
@@ -40,7 +40,7 @@ class Damage(Exception):
 
 @dataclass
 class Anchor:
-    """The anchor file: what it says of the whole archive."""
+    """The anchor file, which describes the whole archive."""
 
     file: Path
     version: tuple[int, ...]
@@ -53,24 +53,24 @@ class Anchor:
 
     @property
     def folder(self) -> Path:
-        """The directory of the locations' files; global definitions and marks lie beside it."""
+        """The directory of the locations' files; global definitions and marks are beside it."""
         return self.file.with_suffix("")
 
     @property
     def newer(self) -> bool:
-        """Whether a library wrote the archive that may know more records than are known here."""
+        """Whether the archive was written by a later library, which may have records unknown here."""
         return self.version[:2] > LATEST
 
     def events(self, location: int) -> Path:
         return self.folder / f"{location}.evt"
 
     def definitions(self, location: int | None = None) -> Path:
-        """Local definitions of a location; None: the global ones."""
+        """File of a location's local definitions; None: of the global ones."""
         return self.folder.with_suffix(".def") if location is None else self.folder / f"{location}.def"
 
     @staticmethod
     def read(file: Path) -> Anchor:
-        """TraceFormatError if it is cut or says something that is not supported."""
+        """The anchor file; raises TraceFormatError if it is cut or uses an unsupported feature."""
         with file.open("rb") as stream:
             data = stream.read(ANCHOR_LIMIT)
 
@@ -107,9 +107,9 @@ class Anchor:
 class Local:
     """Local definitions of a location.
 
-    `damage`: why they are not whole. `offsets`: times and clock offsets, (2, n) in order of time, of which
-    `repeated` more held for the time of another. `maps`: the numbers of its records to those of the global
-    definitions; for each slot mode, start and size, then the numbers.
+    `damage`: why they are incomplete. `offsets`: times and clock offsets, (2, n) in order of time;
+    `repeated`: further offsets that had the time of another. `maps`: from the numbers in its records to the
+    global ones; for each slot mode, start and size, then the numbers.
     """
 
     damage: str = ""
@@ -136,7 +136,7 @@ class Local:
 
 @dataclass
 class EngineMark:
-    """A user's mark: of one location (its number), or of the whole run (None)."""
+    """A user's mark, on one location (its number) or on the whole run (None)."""
 
     time: int
     text: str
@@ -153,14 +153,14 @@ class Engine(Protocol):
     """Reads one archive; to be closed at the end."""
 
     def definitions(self) -> Definitions:
-        """The global definitions; `Damage` if they are not whole."""
+        """The global definitions; raises `Damage` if they are incomplete."""
 
     def local(self, location: int) -> Local:
         """The local definitions of a location."""
 
     def events(self, location: int, local: Local, span: int) -> Generator[Block, None, None]:
-        """The rows of a location, block by block. No two of its times are further apart than `span`
-        ticks. The last block says what is wrong with the file, if anything is."""
+        """The rows of a location, block by block. No two of its times are further apart than `span` ticks.
+        The last block has the fault of the file, if any."""
 
     def marks(self) -> Marks: ...
 

@@ -1,6 +1,6 @@
-"""The engine of our own: every file of an archive from its bytes, on any system.
+"""Phasewright's own engine: decodes every file of an archive, on any system.
 
-Definitions are few, so plain Python reads them here; `_otf2.decoder` reads the events.
+Definitions are few, so they are read here in plain Python; `_otf2.decoder` reads the events.
 
 Source: OTF2 3.2 (score-p.org), layout of the chunks and records of definition and marker files.
 """
@@ -30,7 +30,7 @@ from desktop.data.importers._otf2.records import CUT, FAULTS, HEADLESS, MALFORME
 from desktop.errors import reason
 
 #: Global definitions that are kept: type, fields as `Fields.read` takes them, and which of them are kept, in
-#: the order of `definitions.KEPT`. New fields are appended to a record, so what follows is left unread.
+#: the order of `definitions.KEPT`. New fields are appended to a record, so the rest is left unread.
 LAYOUT = {
     5: ("ClockProperties", "NNN", (0, 1, 2)),
     10: ("String", "ns", (0, 1)),
@@ -50,7 +50,7 @@ DEFINE_MARK, MARK = 5, 6  # in files of marks
 
 
 class Fields:
-    """The fields of one record, read one after the other; `Damage` where they end too early."""
+    """The fields of one record, read one after the other; raises `Damage` where they end too early."""
 
     def __init__(self, data: bytes, at: int, stop: int, order: ByteOrder, base: int) -> None:
         self.data, self.at, self.stop, self.order, self.base = data, at, stop, order, base
@@ -72,7 +72,7 @@ class Fields:
         return int.from_bytes(self.take(8), self.order)
 
     def number(self, most: int = 8) -> int:
-        """A compressed number of at most `most` bytes; undefined: all its bits are set."""
+        """A compressed number of at most `most` bytes; all bits set if it is undefined."""
         size = self.byte()
         if size == 255:
             return (1 << 8 * most) - 1
@@ -91,8 +91,8 @@ class Fields:
         return self.take(end + 1 - self.at)[:-1]
 
     def read(self, forms: str) -> list[Any]:
-        """Fields, each of what its letter says: b byte, n and N number of 32 and 64 bits, s text; ``*``
-        before one: as many as a number says, ``+``: as a byte says."""
+        """Read a field for each letter: b byte, n and N number of 32 and 64 bits, s text; after ``*`` as many
+        as a number in front of them says, after ``+``: as a byte says."""
         values: list[Any] = []
         many = ""
         for form in forms:
@@ -115,7 +115,7 @@ def wrapped(value: int) -> int:
 
 
 def records(file: Path, chunk: int) -> Iterator[tuple[int, Fields]]:
-    """Type and fields of every record of a definition file; `Damage` where it stops making sense."""
+    """Type and fields of every record of a definition file; raises `Damage` where it becomes invalid."""
     try:
         with file.open("rb") as stream:
             base = 0
@@ -129,8 +129,8 @@ def records(file: Path, chunk: int) -> Iterator[tuple[int, Fields]]:
 
 
 def chunk_records(data: bytes, base: int, partial: bool) -> Generator[tuple[int, Fields], None, bool]:
-    """The records of a chunk at byte `base`, `partial` where the file ends inside of it; whether it is the
-    last one."""
+    """The records of a chunk at byte `base`; `partial`: the file ends inside the chunk. Returns whether it is
+    the last one."""
     if len(data) < CHUNK_HEADER or data[0] != CHUNK or data[1] not in (LITTLE, BIG):
         raise Damage(FAULTS[CUT if len(data) < CHUNK_HEADER else HEADLESS], base)
     order: ByteOrder = "little" if data[1] == LITTLE else "big"
@@ -163,7 +163,7 @@ class Files:
     """Reads the files of an archive."""
 
     def __init__(self, anchor: Anchor, records: int) -> None:
-        """`records` of a location are read at a time."""
+        """`records`: of a location, read at a time."""
         self.anchor, self.at_a_time = anchor, records
         self._events: EventFile | None = None
 
@@ -227,7 +227,7 @@ class Files:
 
 
 def mapping(fields: Fields) -> tuple[int, list[int], list[int]]:
-    """Mode, local and global numbers of a mapping table; of a dense one, the places are the local numbers."""
+    """Mode, local and global numbers of a mapping table; in a dense one the index is the local number."""
     size, dense = fields.number(), fields.byte() == 0
     local, globally = [], []
     for _ in range(size):
@@ -238,7 +238,7 @@ def mapping(fields: Fields) -> tuple[int, list[int], list[int]]:
 
 
 def maps(tables: dict[int, tuple[int, list[int], list[int]]]) -> Ints:
-    """Mapping tables by slot, as `engine.Local` keeps them for the compiled loop."""
+    """Mapping tables by slot, in the form of `engine.Local` for the compiled loop."""
     head, body = [0] * (3 * len(SLOTS)), list[int]()
     for slot, (mode, local, globally) in tables.items():
         if mode == SPARSE:

@@ -1,8 +1,8 @@
 """From records to rows: one buffer of plain columns, and the kernels that fill it.
 
-Whichever engine reads the events, each record ends in one of the functions here; Python empties the buffer
-every so many records. A record is *settled* once a later time follows: a damaged time that lies too late
-shows only by the next one, which lies before it, and then it takes its records with it.
+Each record of any engine ends in one of the functions here; Python empties the buffer every so many records.
+A record is *settled* once a later time follows: a damaged time that is too late only shows when the next one
+is earlier, and then its records are discarded with it.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from desktop.data.events import MessageKind
 EVENTS, MESSAGES, COLLECTIVES, METRICS = range(4)
 TABLE_NAMES = ("events", "messages", "collectives", "metrics")
 WIDTH = (2, 6, 7, 3)  # words of a row; the first one is its time
-#: Rows there is room for: FACTOR * records + SPARE. A buffer flush gives two rows of events; a metric
-#: record has up to 255 values, therefore reading pauses before the table is full.
+#: Space for rows: FACTOR * records + SPARE. A buffer flush gives two rows of events; a metric record has up
+#: to 255 values, so reading pauses before the table is full.
 FACTOR = (2, 1, 1, 4)
 SPARE = (3, 0, 0, 255)
 
 HEADER = 64
-# What grows with each record, and behind it the same words as they were at the latest change of time.
+# State that grows with each record, followed by a copy as of the latest change of time.
 COUNT = 0  # + table: rows filled
 RECORDS = 4
 FIRST, LAST = 5, 6  # times of the first and of the latest record; -1: none
 BEGIN, FLUSHED = 7, 8  # begin of the open collective; end of a buffer flush not yet written; -1: none
-ORPHANS, SKIPPED, UNSTORED = 9, 10, 11  # collective ends without begin, messages to nobody, others
+ORPHANS, SKIPPED, UNSTORED = 9, 10, 11  # orphaned collective ends, messages to MPI_PROC_NULL, others
 STATE = 12
 SETTLED = 16
-# What describes the buffer and the reading.
+# Description of the buffer and the reading.
 SIZE, CAPACITY = 32, 33  # of the whole buffer in words; records read at a time
 SPAN = 34  # no time may be later than FIRST by more
 FAULT = 35
 OWN = 40  # words from here on belong to the engine
 
-#: What is wrong with an event file.
+#: Faults of an event file.
 INTACT, BACKWARDS, OUT_OF_RANGE, CUT, UNKNOWN, MALFORMED, HEADLESS = range(7)
 FAULTS = (
     "",
@@ -52,21 +52,21 @@ FAULTS = (
     "a chunk has no header",
 )
 
-#: No clock has counted this far: later times are none.
+#: No clock has counted this far: a later time is damage.
 TIME_LIMIT = 1 << 61
 
-# Numbers of regions beyond 32 bits are ours; calling contexts (sampling) follow from CONTEXTS on.
+# Region numbers beyond 32 bits are not of the trace; calling contexts (sampling) start at CONTEXTS.
 NOT_MEASURED, FLUSHING, CONTEXTS = 1 << 32, (1 << 32) + 1, 1 << 33
 UNDEFINED = 0xFFFFFFFF
-# EZTrace writes messages to MPI_PROC_NULL as they are: -2 for Open MPI, -1 for MPICH, which is UNDEFINED.
+# EZTrace keeps messages to MPI_PROC_NULL unchanged: -2 for Open MPI, -1 for MPICH, which is UNDEFINED.
 PROC_NULL = 0xFFFFFFFE
-NO_TAG = 0xFFFFFFFF  # of what was received from MPI_PROC_NULL: MPI_ANY_TAG, without bytes
+NO_TAG = 0xFFFFFFFF  # of a receive from MPI_PROC_NULL: MPI_ANY_TAG, without bytes
 TYPE_INT64, TYPE_DOUBLE = 8, 10  # OTF2_Type of a metric's value; the only other one is unsigned
 
 
 @inlined
 def arrive(words: Ints, time: int) -> bool:
-    """Count a record and note its time; False, with FAULT set, if no intact file has it here."""
+    """Count a record and store its time; False, with FAULT set, if no intact file can have it here."""
     now = np.int64(time)
     last = words[LAST]
     if now != last or now < 0:
@@ -75,7 +75,7 @@ def arrive(words: Ints, time: int) -> bool:
             return False
         if now < last:
             words[FAULT] = BACKWARDS
-            if now >= words[SETTLED + LAST]:  # then it was the time before that lay too late
+            if now >= words[SETTLED + LAST]:  # the time before was the one that is too late
                 for i in range(STATE):
                     words[i] = words[SETTLED + i]
             return False
@@ -90,7 +90,7 @@ def arrive(words: Ints, time: int) -> bool:
 
 @inlined
 def new_row(words: Ints, table: int) -> tuple[int, int]:
-    """Take the next row: the place of its first word and the distance to the next column."""
+    """Take the next row: the position of its first word and the distance to the next column."""
     at = HEADER
     for t in range(table):
         at += WIDTH[t] * (FACTOR[t] * words[CAPACITY] + SPARE[t])
@@ -127,7 +127,7 @@ def put_flush(words: Ints, time: int, stop: int) -> None:
 def put_message(
     words: Ints, time: int, kind: int, peer: int, comm: int, tag: int, size: int, request: int
 ) -> None:
-    # Who sends says to whom, unless to nobody.
+    # The sender knows the receiver, unless it is MPI_PROC_NULL.
     sends = kind == MessageKind.SEND or kind == MessageKind.ISEND
     if peer == PROC_NULL or (
         peer == UNDEFINED and comm != UNDEFINED and (sends or (tag == NO_TAG and size == 0))
@@ -163,7 +163,7 @@ def put_collective(
 
 @inlined
 def put_metric(words: Ints, reals: Floats, time: int, metric: int, i: int, kind: int, value: int) -> None:
-    """The i-th value of a metric record; `value`: its 64 bits, whatever they mean. `reals`: `words` again."""
+    """The i-th value of a metric record; `value`: its 64 bits, of any type. `reals`: `words` as floats."""
     at, stride = new_row(words, METRICS)
     words[at] = time
     words[at + stride] = (metric << 8) | i
@@ -177,18 +177,17 @@ def put_metric(words: Ints, reals: Floats, time: int, metric: int, i: int, kind:
 
 @inlined
 def crowded(words: Ints) -> bool:
-    """Whether the next metric record may find no room."""
+    """Whether the next metric record may not fit."""
     return bool(words[COUNT + METRICS] > FACTOR[METRICS] * words[CAPACITY])
 
 
 @dataclass
 class Block:
-    """What was read of a location in one go.
+    """What was read of a location at a time.
 
-    `rows`: columns of each table, (width, n), valid until the next block is asked for. `state`: the words of
-    the buffer up to STATE, for the whole location so far. `at`: bytes of its file so far; with `fault` (else
-    empty), where that is. `miscounted`: where chunks begin that announce another number of records than
-    they have.
+    `rows`: columns of each table, (width, n), valid until the next block is requested. `state`: the words of
+    the buffer up to STATE, for the whole location so far. `at`: bytes of its file so far, or of its `fault`
+    (else empty). `miscounted`: where chunks begin that announce another number of records than they have.
     """
 
     rows: list[Ints]
@@ -199,7 +198,7 @@ class Block:
 
 
 class Buffer:
-    """The words that the kernels fill, `records` records at a time, of a location of at most `span` ticks."""
+    """The words that the kernels fill, `records` at a time, for a location of at most `span` ticks."""
 
     def __init__(self, records: int, span: int) -> None:
         rows = [FACTOR[t] * records + SPARE[t] for t in range(4)]
@@ -215,7 +214,7 @@ class Buffer:
         self.start()
 
     def start(self) -> None:
-        """Forget everything: another location begins."""
+        """Clear everything for another location."""
         self.words[:SIZE] = 0
         self.words[FAULT:HEADER] = 0
         self.words[[FIRST, LAST, BEGIN, FLUSHED]] = -1
@@ -223,7 +222,7 @@ class Buffer:
 
     @property
     def room(self) -> int:
-        """How many records surely fit; 0 when the rows should be taken."""
+        """Number of records that certainly fit; 0 when the rows should be taken."""
         filled, capacity = self.words[:4].tolist(), int(self.words[CAPACITY])
         left = min(capacity - -(-n // factor) for n, factor in zip(filled, FACTOR, strict=True))
         return left if left >= max(capacity // 2, 1) else 0
@@ -236,13 +235,13 @@ class Buffer:
                 state[LAST] = max(state[LAST], state[FLUSHED])
             end_flush(self.words, state[LAST])
         waiting = (state - settled)[: len(TABLE_NAMES)]
-        # Half a buffer of records at one time: that is a clock at rest, not a damaged one.
+        # Half a buffer of records at one time is a clock that stands still, not a damaged time.
         if ended or (waiting > np.array(FACTOR) * (self.words[CAPACITY] // 2)).any():
             settled[:] = state
         return Block([table[:, : settled[t]] for t, table in enumerate(self.columns)], state.copy())
 
     def drop(self) -> None:
-        """Make room: the rows that were taken are no longer wanted, the others move up."""
+        """Free the space of the rows that were taken; the others move up."""
         state, settled = self.words[:STATE], self.words[SETTLED : SETTLED + STATE]
         for t, table in enumerate(self.columns):
             taken, filled = int(settled[t]), int(state[t])

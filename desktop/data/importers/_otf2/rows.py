@@ -1,4 +1,4 @@
-"""From the rows that the engine left to those of the sink: numbers of the trace become indices."""
+"""From the rows of the engine to those of the sink: trace numbers become indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT_SELF = 0xFFFFFFFE
 
 
 class Rows:
-    """Puts the rows of each location into the sink, and names there what it meets for the first time."""
+    """Appends the rows of each location to the sink, and defines what it meets for the first time."""
 
     def __init__(self, sink: Sink, folder: Path, definitions: Definitions, dense: dict[int, int]) -> None:
         """`dense`: location number -> index."""
@@ -35,7 +35,7 @@ class Rows:
             )
             if columns.shape[1]
         ]
-        # Events last: what is compared with the messages in them then need not wait.
+        # Events last, so that what compares them with the messages need not wait.
         for name, columns in sorted(tables, key=lambda one: one[0] == "events"):
             self.sink.append(name, place.index, **columns)
 
@@ -68,7 +68,7 @@ class Rows:
     def messages(self, place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         time, packed, comm, tag, size, request = columns
         kind, rank = packed >> 56, packed & UNDEFINED
-        # Of its own communicator too the process is the only member, whichever of its threads calls.
+        # On its own communicator the process is the only member, whichever of its threads calls.
         peer, _ = self.communicators.peers(comm, rank, place.first)
         unresolved = int(((peer < 0) & (comm != UNDEFINED)).sum())
         if unresolved:
@@ -101,7 +101,7 @@ class Rows:
             "begin": begin,
             "end": end,
             "operation": np.array([self.operations[code] for code in operation.tolist()], "u4"),
-            # Every process has a communicator of its own under the one number of MPI_COMM_SELF.
+            # MPI_COMM_SELF is one number for a different communicator in every process.
             "communicator": np.where(own, UNDEFINED, comm).astype("u4"),
             "root": root_index,
             "sent": sent,

@@ -1,4 +1,4 @@
-"""Names of what OTF2 archives record, in the order of their numbers.
+"""Names used in OTF2 archives, in the order of their numbers.
 
 Source: OTF2 3.2 reference (score-p.org).
 """
@@ -29,11 +29,11 @@ Alltoallw Allreduce Reduce Reduce_scatter Scan Exscan Reduce_scatter_block Creat
 Allocate Deallocate Create_handle_and_allocate Destroy_handle_and_deallocate"""
 )
 KINDS: dict[int, LocationKind] = {2: "accelerator", 3: "metric"}
-#: Records of events by the kind of message that they are.
+#: Event records that are messages, and their kind.
 MESSAGES = dict(zip(sorted(MessageKind), (14, 15, 16, 18, 17, 19, 21), strict=True))
-#: What values of a metric are, by the lower half of its mode; the upper half of those whose values are of the
-#: time since the sample before, or to the one after.
+#: Meaning of a metric's values by the lower half of its mode; upper halves of those that hold for the time
+#: since the sample before, or until the next one.
 METRIC_MODES: dict[int, MetricMode] = {0: "accumulated", 1: "absolute", 2: "relative"}
 METRIC_LAST, METRIC_NEXT = 0x20, 0x30
-#: Of units, by the power of ten.
+#: Prefixes of units by the power of ten.
 PREFIXES = {-9: "n", -6: "\N{MICRO SIGN}", -3: "m", 3: "k", 6: "M", 9: "G", 12: "T"}

@@ -1,7 +1,7 @@
-"""What a Paraver trace says of itself: the header, its communicators, the labels (.pcf), the names (.row).
+"""The description of a Paraver trace: the header, its communicators, the labels (.pcf), the names (.row).
 
-The three files belong together by name. Labels and names are helpful, never needed: whatever cannot be
-understood in them is passed over.
+The three files belong together by name. Labels and names are optional: what cannot be read in them is
+ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _APPLICATION = re.compile(rb":(\d{1,8})\(([\d:,\s]*)\)(?:,(\d+))?")
 
 @dataclass
 class Header:
-    """`threads`: how many each task has, task by task; `tasks`: how many each application has."""
+    """`threads`: how many each task has, in order of tasks; `tasks`: how many each application has."""
 
     total: int
     ticks_per_second: float
@@ -104,7 +104,7 @@ def communicators(block: bytes) -> list[tuple[int, int]]:
 
 
 def companion(path: Path, suffix: str) -> Path:
-    """The file of that suffix which belongs to a trace: NAME.pcf to NAME.prv and to NAME.prv.gz."""
+    """The file with that suffix that belongs to a trace: NAME.pcf to NAME.prv and to NAME.prv.gz."""
     name = path.name
     for ending in (".gz", ".xz", ".bz2"):
         name = name.removesuffix(ending)
@@ -118,8 +118,8 @@ def _lines(path: Path) -> list[str]:
 
 @dataclass
 class Labels:
-    """Names of states by number, of event types, and of the values of an event type; `again`: other names
-    of states that have one already."""
+    """Names of states by number, of event types, and of the values of each event type; `again`: further names
+    of states that already had one."""
 
     states: dict[int, str] = field(default_factory=dict)
     again: dict[int, list[str]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ _NUMBER = re.compile(r"-?\d{1,18}$")
 
 
 def read_labels(path: Path) -> Labels:
-    """A .pcf file: sections that begin with a word, lines of numbers and labels in them."""
+    """A .pcf file: sections that start with a word and contain lines of numbers and labels."""
     labels = Labels()
     section = ""
     types: list[int] = []

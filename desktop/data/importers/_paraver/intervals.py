@@ -1,17 +1,17 @@
 """From the rows of one thread, in time order, to regions entered and left, properly nested.
 
 A thread has at most one state at a time, and a stack of calls (MPI calls and functions) that events open and
-close. Both become regions. A call that lies within one state is nested in that state's region; a state's
-region is otherwise inside the calls and is left and entered again where a call begins or ends in it. So all
-regions nest (but for calls that cross each other), and every call is entered once. With the rule "the
-outermost region that is not computing decides" the state decides at every instant if calls that do not lie
-within one state are taken as computing (their codes are odd). A state of computing needs no region: it is
-what a thread does outside of all others.
+close. Both become regions. A call within one state is nested in that state's region; otherwise the state's
+region is inside the calls, and is left and entered again where a call begins or ends. So all regions nest
+(except calls that cross each other), and every call is entered once. The rule "the outermost region that is
+not computing decides" then makes the state decide at every instant, if calls that do not lie within one state
+count as computing (they have odd codes). A computing state needs no region: a thread outside of all regions
+computes.
 
-The rows come in chunks, cut between different times, so that a thread may have any number of them. What a row
-becomes depends on when its call ends, which may be many chunks later. So there are two walks: the first one
-(`Survey`) pairs begins and ends and keeps of them only the pairs that lie in different chunks; the second one
-pairs again, where these are known, and nests. Of former chunks only the calls that are open are in memory.
+The rows come in chunks, cut between different times, so a thread may have any number of them. What a row
+becomes depends on when its call ends, which may be many chunks later. So there are two passes: the first
+(`Survey`) pairs begins and ends and keeps only pairs across chunks; the second pairs again, knowing these,
+and nests. Of former chunks only open calls stay in memory.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ from desktop.core.arrays import AnyArray, Bytes, Floats, Ints, Records
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.importers._paraver import tables as tb
 
-#: Kinds of calls are 0 .. 4 (MPI, by type) and 5 (functions); then:
+#: Kinds of calls are 0 .. 4 (MPI, by type) and 5 (functions); further kinds of rows:
 FUNCTION, STATE, SWITCH, METRIC = range(5, 9)
 CALLS = 6
 
-#: Interned numbers that are given before all others: no state at this time, and tracing off.
+#: Interned numbers with fixed values: no state at this time, and tracing off.
 GAP, OFF = 0, 1
 
-#: What is known of an interned number: computing, another state, one not compared with the MPI calls, one of
-#: MPI calls only.
+#: Classes of interned numbers: computing, another state, one that is not compared with the MPI calls, one
+#: that occurs only in MPI calls.
 COMPUTES, SHOWN, APART, SPEAKS = range(4)
 
-#: End of a call that never ends; of one that begins where it was open, and where it began at that time too.
+#: End of a call that never ends; of one that begins while open, and of one open since that same time.
 NEVER, AGAIN, AGAIN_AT_ONCE = np.iinfo(np.int64).max, -2, -3
 
 # Results of `pair`.
 STRAY, REPEATED, DEPTH, CALLED, PAIR = range(5)
 
-#: What changes the state's region: a state that lasts begins, tracing or flushing is switched.
+#: Events that change the state's region: a state with a duration begins, tracing or flushing is switched.
 BEGINS, SWITCHES, CHANGES = range(3)
 
 # What is carried from chunk to chunk.
 (
-    NOW,  # time that is reached
+    NOW,  # current time
     NOW_STATE,  # interned number of the state, -1 none
     STATE_END,
     OFFS,  # bits: tracing is off, the buffer is flushed
     LAST,  # the thread's last time
-    SEAT,  # interned number of the state's region that is entered, -1 none
+    SEAT,  # interned number of the entered state region, -1 none
     SEAT_AT,  # its place in the order of entering
     ENTERED,  # how many regions were entered
     IN_MPI,  # open MPI calls
     STARTED,
     RUNNING,  # ticks computing by states
-    OUTSIDE,  # ticks outside of MPI calls, in states that can be compared
-    OVERLAPS,  # states that last into the next one
+    OUTSIDE,  # ticks outside of MPI calls, in comparable states
+    OVERLAPS,  # states that overlap the next one
     STATED,  # states
     GAPS,  # times at which a state ends and none follows
     MISSING,  # ticks without a state
-    COMPARED,  # spans of time in which a state and the MPI calls can be compared
-    APART_FROM,  # those of them in which they contradict each other
-    CONTRADICTED,  # ticks of these
+    COMPARED,  # intervals in which a state and the MPI calls are comparable
+    APART_FROM,  # those of them in which they contradict
+    CONTRADICTED,  # ticks of these intervals
     CARRY,
 ) = range(20)
 
@@ -84,7 +84,7 @@ def kind_of(event: int) -> int:
 
 @inlined
 def _change(rows: Records, at: int, what: int) -> bool:
-    """Whether a row is of that change."""
+    """Whether a row is a change of this kind."""
     event = rows[at]["type"]
     if what == BEGINS:
         return bool(event < 0 and rows[at]["value"] > rows[at]["time"])
@@ -93,7 +93,7 @@ def _change(rows: Records, at: int, what: int) -> bool:
 
 @inlined
 def _next(rows: Records, at: int, what: int) -> int:
-    """The first row from `at` on that is of that change; behind the last if there is none."""
+    """The first row from `at` on that is a change of this kind; the number of rows if there is none."""
     while at < len(rows) and not _change(rows, at, what):
         at += 1
     return at
@@ -101,7 +101,7 @@ def _next(rows: Records, at: int, what: int) -> int:
 
 @arithmetic
 def changes(rows: Records, coming: Ints) -> None:
-    """Times of the first changes of each kind: coming (CHANGES,), left as they are where there is none."""
+    """Times of the first change of each kind, in coming (CHANGES,); unchanged where there is none."""
     for what in range(CHANGES):
         at = _next(rows, 0, what)
         if at < len(rows):
@@ -110,16 +110,16 @@ def changes(rows: Records, coming: Ints) -> None:
 
 @arithmetic
 def pair(rows: Records, ends: Ints, first: int, opened: Ints, tops: Ints, late: Ints, tally: Ints) -> int:
-    """When every call ends, last begun first ended for each kind.
+    """Find the end of every call; of each kind of call, the last begun ends first.
 
-    ends (N,): given, of a begin the time of its end if that is known to come after these rows, else `NEVER`;
-    result, of a begin the time of its end; of an end the time of its begin, -1 if there is none; -1 else.
-    first: number of the first row. opened (CALLS, room, 3): row, time and value of the calls that are open,
-    tops (CALLS,): how many these are; both are brought up to date. late (N, 2), result: row and end of calls
-    that began before these rows; how many is returned. tally (PAIR,): results.
+    ends (N,): given, for a begin the time of its end if known to come after these rows, else `NEVER`; result,
+    for a begin the time of its end; for an end the time of its begin, -1 if there is none; else -1. first:
+    number of the first row. opened (CALLS, room, 3): row, time and value of the open calls, tops (CALLS,):
+    their number; both are updated. late (N, 2), result: row and end of calls that began before these rows;
+    returns how many. tally (PAIR,): results.
 
     No MPI call contains itself: where one begins again it ends, as old tracers mark the end of a reduction.
-    The second begin counts as a call without length.
+    The second begin counts as a call of zero length.
     """
     used = 0
     depth = 0
@@ -171,10 +171,10 @@ class Pairing:
         self._tops = np.zeros(CALLS, np.int64)
 
     def pair(self, rows: AnyArray, ends: Ints) -> Ints:
-        """Fills in `ends`; returns rows and ends of calls of former chunks (N, 2)."""
+        """Fill in `ends`; returns rows and ends of calls of former chunks (N, 2)."""
         deepest = int(self._tops.max())
         if deepest + len(rows) > self._opened.shape[1]:
-            # What is not needed of it is never touched, so it takes no memory.
+            # Its unused part is never touched, so it takes no memory.
             opened = np.empty((CALLS, 2 * deepest + len(rows), 3), np.int64)
             opened[:, :deepest] = self._opened[:, :deepest]
             self._opened = opened
@@ -185,8 +185,8 @@ class Pairing:
 
 
 class Survey:
-    """What is known of a thread after the first walk over its chunks: `tally` of `pair`, whether it has
-    states, and what chunks must know of those that come after them."""
+    """The result of the first pass over a thread's chunks: `tally` of `pair`, whether it has states, and what
+    each chunk must know of later ones."""
 
     def __init__(self, chunks: Iterable[AnyArray]) -> None:
         pairing = Pairing()
@@ -198,25 +198,25 @@ class Survey:
         self.tally = pairing.tally
         self._late = np.concatenate(late)
         self._late = self._late[np.argsort(self._late[:, 0])]
-        # (chunks + 1, CHANGES) the first time of each change in a chunk or after it.
+        # (chunks + 1, CHANGES) the first time of each change in or after a chunk.
         self._coming = np.minimum.accumulate(coming[::-1])[::-1]
         self.stated = bool(self._coming[0, BEGINS] != NEVER)
 
     def ends(self, first: int, count: int) -> Ints:
-        """Of rows first .. first + count - 1 the ends that come after their chunk, `NEVER` for all others."""
+        """Ends of rows first .. first + count - 1 that come after their chunk, `NEVER` for all others."""
         ends = np.full(count, NEVER)
         begin, end = np.searchsorted(self._late[:, 0], (first, first + count))
         ends[self._late[begin:end, 0] - first] = self._late[begin:end, 1]
         return ends
 
     def after(self, number: int) -> Ints:
-        """Times of the first changes after a chunk (CHANGES,), `NEVER` if there are none."""
+        """Times of the first changes after a chunk (CHANGES,), `NEVER` where there is none."""
         return np.asarray(self._coming[number + 1])
 
 
 @arithmetic
 def keys(rows: Records, out: Ints) -> None:
-    """A number for what each row begins: value or state and kind; that of `GAP` if it begins nothing."""
+    """A number for what each row begins: value or state, and kind; that of `GAP` if it begins nothing."""
     for i in range(len(rows)):
         kind = kind_of(rows[i]["type"])
         out[i] = key_of(STATE + 1, GAP)
@@ -228,7 +228,7 @@ def keys(rows: Records, out: Ints) -> None:
 
 @arithmetic
 def metrics(rows: Records, time: Ints, event: Ints, value: Floats) -> int:
-    """Time, type and value of the rows that are neither states nor calls nor switches; returns how many."""
+    """Time, type and value of the rows that are metrics (no state, call or switch); returns their number."""
     used = 0
     for i in range(len(rows)):
         if kind_of(rows[i]["type"]) == METRIC:
@@ -244,7 +244,7 @@ def key_of(kind: int, value: int) -> int:
 
 @inlined
 def _tick(carry: Ints, known: Bytes, time: int) -> None:
-    """Let time pass."""
+    """Advance to `time`, and account for the time between."""
     span = time - carry[NOW]
     carry[NOW] = time
     if carry[OFFS] != 0:
@@ -266,7 +266,7 @@ def _tick(carry: Ints, known: Bytes, time: int) -> None:
 
 @inlined
 def _wanted(carry: Ints, known: Bytes, stated: bool) -> int:
-    """Which region stands for the state now; -1 none."""
+    """The region that represents the current state; -1 none."""
     if carry[NOW] >= carry[LAST]:
         return -1
     if carry[OFFS] != 0:
@@ -282,7 +282,7 @@ def _wanted(carry: Ints, known: Bytes, stated: bool) -> int:
 def _sit(
     carry: Ints, seat: int, used: int, time: int, out_time: Ints, out_kind: Bytes, out_code: Ints
 ) -> int:
-    """Leave the state's region and enter another one, where `seat` is none or another."""
+    """Leave the state's region and enter `seat` (-1: none), unless it is the same."""
     if carry[SEAT] == seat:
         return used
     if carry[SEAT] >= 0:
@@ -311,7 +311,7 @@ def _until(
     carry: Ints, known: Bytes, stated: bool, time: int, used: int, out_time: Ints, out_kind: Bytes,
     out_code: Ints,
 ) -> int:  # fmt: skip
-    """On the way to `time`: a state that ends before it ends, and what follows is not known."""
+    """Before `time` is reached: enter the first region, and leave that of a state that ends earlier."""
     if carry[STARTED] == 0:
         carry[STARTED] = 1
         if carry[NOW] < time:
@@ -332,14 +332,12 @@ def nest(
     rows: Records, ends: Ints, ids: Ints, after: Ints, known: Bytes, stated: bool, carry: Ints, tops: Ints,
     open_ids: Ints, open_at: Ints, scratch: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints,
 ) -> int:  # fmt: skip
-    """Enters and leaves of the rows of a chunk; returns how many.
+    """Make the enters and leaves of a chunk; returns their number.
 
     ends: of `pair`. ids: interned numbers of the rows. after: times of the first changes after the chunk
-    (CHANGES,). known: by interned number. tops (CALLS,): how many calls of each
-    kind are open; open_ids, open_at (CALLS, depth): their codes and places in the order of entering. A code
-    is twice the interned number, and one more for a call that does not lie within one state. scratch
-    (3, CALLS).
-    The results need room for 5 N + 3 rows.
+    (CHANGES,). known: by interned number. tops (CALLS,): open calls of each kind; open_ids, open_at (CALLS,
+    depth): their codes and places in the order of entering. A code is twice the interned number, plus one for
+    a call that does not lie within one state. scratch (3, CALLS). The results need space for 5 N + 3 rows.
     """
     used = 0
     scratch[:] = 0
@@ -349,7 +347,7 @@ def nest(
     i = 0
     while i < n:
         t = rows[i]["time"]
-        # Only if there is anything to do: to call with so many arrays takes half of the time here.
+        # Only if needed: a call with so many arrays takes half of the time here.
         if carry[STARTED] == 0 or (carry[NOW_STATE] >= 0 and carry[STATE_END] < t):
             used = _until(carry, known, stated, t, used, out_time, out_kind, out_code)
         _tick(carry, known, t)
@@ -389,7 +387,7 @@ def nest(
                         ending[kind] += 1
                         leaves += 1
             j += 1
-        # Calls that end: those entered last are left first.
+        # Calls that end: the last entered is left first.
         while leaves > 0:
             last = -1
             for kind in range(CALLS):
@@ -408,7 +406,7 @@ def nest(
             leaves -= 1
             if last != FUNCTION:
                 carry[IN_MPI] -= 1
-        # The state, and until when nothing can change it.
+        # The state, and the time until which nothing can change it.
         seat = _wanted(carry, known, stated)
         if carry[SEAT] >= 0 and carry[SEAT] != seat:
             used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
@@ -419,7 +417,7 @@ def nest(
             if seat != OFF:
                 state = _next(rows, max(state, j), BEGINS)
                 limit = min(limit, carry[STATE_END], rows[state]["time"] if state < n else after[BEGINS])
-        # Calls that begin: those that end last are entered first.
+        # Calls that begin: the one that ends last is entered first.
         while enters > 0:
             longest = -1
             for kind in range(CALLS):
@@ -464,7 +462,7 @@ def nest(
 
 @arithmetic
 def finish(known: Bytes, stated: bool, carry: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints) -> int:
-    """What is left to do at the thread's last time; returns how many rows (at most 4)."""
+    """Close what is open at the thread's last time; returns the number of rows (at most 4)."""
     used = _until(carry, known, stated, carry[LAST], 0, out_time, out_kind, out_code)
     _tick(carry, known, carry[LAST])
     return _sit(carry, -1, used, carry[LAST], out_time, out_kind, out_code)

@@ -1,4 +1,4 @@
-"""Lines of a .prv file to rows, at compiled speed.
+"""Lines of a .prv file to rows, in compiled code.
 
 A line is a kind and decimal fields between colons::
 
@@ -19,21 +19,21 @@ from desktop.data.spill import copied
 
 #: A state (`type` is -1 - state, `value` its end) or an event of a thread.
 ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
-#: One end of a message, or the posting of its receive; kind as in `MessageKind`. What was posted and what has
-#: come have the same `request`, the number of their line.
+#: One end of a message, or the posting of its receive; kind as in `MessageKind`. The posting and the
+#: completion of a receive have the same `request`, the number of their line.
 MESSAGE = np.dtype(
     [("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("request", "i8"), ("peer", "i4"), ("kind", "i4")]
 )
 _SEND, _RECV = int(MessageKind.SEND), int(MessageKind.RECV)
 _POST, _IRECV = int(MessageKind.IRECV_POST), int(MessageKind.IRECV)
 
-#: Rows that are parsed at a time. An event line with more events than this is none.
+#: Rows parsed at a time. An event line with more events than this is invalid.
 ROWS = 1 << 16
-_FIELDS = 14  # of a message, the kind apart
+_FIELDS = 14  # of a message, without the kind
 #: Times from here on (73 years of nanoseconds) are damage.
 LATEST = 1 << 61
 
-# What is counted line by line.
+# Counts of lines.
 (
     LINES,  # that are not empty
     STATES,
@@ -44,10 +44,10 @@ LATEST = 1 << 61
     OLD,  # global operations, kind 4
     UNENDED,  # the last line has no end
     FIELDS,  # bad: a wrong number of fields
-    NUMBER,  # bad: a field is no number, or a time beyond all limits
+    NUMBER,  # bad: a field is no number, or a time is beyond `LATEST`
     BACKWARD,  # bad: a state ends before it begins
-    THREAD,  # bad: a thread that the header does not name
-    KIND,  # bad: a line of no known kind
+    THREAD,  # bad: a thread that is not in the header
+    KIND,  # bad: a line of unknown kind
     COUNTS,
 ) = range(14)
 BAD = (FIELDS, NUMBER, BACKWARD, THREAD, KIND)
@@ -55,7 +55,7 @@ BAD = (FIELDS, NUMBER, BACKWARD, THREAD, KIND)
 
 @inlined
 def _thread(first_task: Ints, first_thread: Ints, app: int, task: int, thread: int) -> int:
-    """Index of a thread from its numbers, which begin at 1; -1: there is none."""
+    """Index of a thread from its numbers, which start at 1; -1: there is none."""
     if app < 1 or app >= len(first_task):
         return -1
     t = first_task[app - 1] + task - 1
@@ -90,11 +90,11 @@ def parse(
     act_threads: Ints, messages: Records, message_threads: Ints, spans: Ints, records: Ints, counts: Ints,
     firsts: Ints, line: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Lines of `buf` from byte `at` on, until the end or until there is no room for further rows.
+    """Parse lines of `buf` from byte `at` on, until the end or until there is no space for further rows.
 
-    f (_FIELDS,): scratch. spans (threads, 2): first and last time, records (threads,): how many, both are
-    brought up to date, as are `counts` and `firsts` (line of the first). Returns the next byte, rows, message
-    rows, lines so far.
+    f (_FIELDS,): scratch. spans (threads, 2): first and last time, records (threads,): their number, both
+    updated, as are `counts` and `firsts` (line of the first). Returns the next byte, rows, message rows,
+    lines so far.
     """
     n = len(buf)
     used = 0
@@ -139,7 +139,7 @@ def parse(
                     value = value * 10 + d
                     q += 1
                 digits = q - digits
-                # 19 digits beyond 2^63 come out negative.
+                # 19 digits beyond 2^63 become negative.
                 if digits == 0 or digits > 19 or value < 0:
                     kind = NUMBER
                     break
@@ -177,7 +177,7 @@ def parse(
                     kind = NUMBER
                 break
             if over and used > 0:
-                return i, used, sent, line  # there is more room for it next time
+                return i, used, sent, line  # the next call has space for it
         while p < n and buf[p] != 10:
             p += 1
         line += 1
@@ -221,7 +221,7 @@ def parse(
             elif here < 0 or there < 0:
                 kind = THREAD
             else:
-                # Time 0 stands for a call that is not known.
+                # Time 0 stands for an unknown call.
                 posted = 0 < f[10] < f[11]
                 _put(messages[sent], f[4], _SEND, there, f[13], f[12], 0)
                 kind_of, request = (_IRECV, line) if posted else (_RECV, 0)
@@ -250,19 +250,19 @@ def parse(
     return min(i, n), used, sent, line
 
 
-#: Rows and their threads, messages and theirs.
+#: Rows and their threads, message rows and their threads.
 Rows = tuple[AnyArray, Ints, AnyArray, Ints]
 
 
 class LineReader:
-    """Parses blocks of whole lines, in any order, and remembers counts and spans."""
+    """Parses blocks of whole lines, in any order, and collects counts and time spans."""
 
     def __init__(self, first_task: Ints, first_thread: Ints) -> None:
         threads = int(first_thread[-1])
         self.threads = first_task, first_thread
         self.counts = np.zeros(COUNTS, np.int64)
         self.firsts = np.zeros(COUNTS, np.int64)
-        #: (threads, 2) first and last time; the first is after the last where there is none
+        #: (threads, 2) first and last time; first > last where there is none
         self.spans = np.tile(np.array([np.iinfo(np.int64).max, -1]), (threads, 1))
         self.records = np.zeros(threads, np.int64)
         self._fields = np.empty(_FIELDS, np.int64)
@@ -270,7 +270,7 @@ class LineReader:
         self._messages, self._message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
 
     def parse(self, block: Bytes, at: int, final: bool, line: int) -> list[Rows]:
-        """The lines from byte `at` on, with so many lines before them."""
+        """Parse the lines from byte `at` on; `line`: number of lines before them."""
         parts = []
         firsts = np.zeros(COUNTS, np.int64)
         while at < len(block):
@@ -291,7 +291,7 @@ class LineReader:
         self.firsts = np.where(firsts, np.minimum(known, firsts), known)
 
     def add(self, other: LineReader) -> None:
-        """What another one found in blocks of the same file."""
+        """Add what another reader found in other blocks of the same file."""
         self.counts += other.counts
         self._note_firsts(other.firsts)
         self.spans[:, 0] = np.minimum(self.spans[:, 0], other.spans[:, 0])

@@ -1,6 +1,6 @@
-"""Extrae's public numbers: states, MPI calls, event types. The labels of a trace (.pcf) go before them.
+"""Extrae's public numbers: states, MPI calls, event types. The labels of a trace (.pcf) have priority.
 
-Source: the event tables of Extrae (bsc-performance-tools/extrae, LGPL) and the labels that its traces carry.
+Source: the event tables of Extrae (bsc-performance-tools/extrae, LGPL) and the labels in its traces.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ STATES: tuple[tuple[str, Activity], ...] = (
     ("Overhead", _O),
 )
 IDLE = 0
-#: States that a thread is in during MPI calls only: waiting for a message, sends and receives, collectives.
+#: States that occur only in MPI calls: waiting for a message, sends and receives, collectives.
 IN_MPI = frozenset((3, 4, 8, 10, 11, 13, 16))
 _BY_LABEL = {name.lower(): activity for name, activity in STATES}
 _NUMBER_OF = {name.lower(): number for number, (name, _) in enumerate(STATES)}
 
 
 def state_activity(number: int, label: str) -> Activity:
-    """What a thread does in a state: by its label if that is a known one, else by its number."""
+    """The activity of a state: by its label if that is known, else by its number."""
     known = STATES[number][1] if 0 <= number < len(STATES) else _O
     return _BY_LABEL.get(label.strip().lower(), known)
 
 
 def agreed(states: dict[int, str], again: dict[int, list[str]]) -> tuple[dict[int, str], list[int]]:
-    """The labels of states, and the states whose label contradicts the others.
+    """The labels of states, and the states whose label is contradicted.
 
-    Those are states with several labels, of which the usual one is taken if it is there, else the first, and
-    states with the usual label of another one that has it, too, which have theirs by number.
+    These are states with several labels, which get the usual one if it is among them, else the first, and
+    states with the usual label of another state that has it too, which get their own usual label.
     """
     labels = states | {
         number: next((one for one in (states[number], *more) if moved(number, one) is None), states[number])
@@ -72,25 +72,25 @@ def agreed(states: dict[int, str], again: dict[int, list[str]]) -> tuple[dict[in
 
 
 def moved(number: int, label: str) -> int | None:
-    """The other state that usually has this label; None: there is none."""
+    """The other state whose usual label this is; None: there is none."""
     owner = _NUMBER_OF.get(label.lower(), number)
     return None if owner == number else owner
 
 
 POINT_TO_POINT, COLLECTIVE, OTHER, ONE_SIDED, FILES = range(50000001, 50000006)
 MPI_ROLES = ("point2point", "coll_other", "function", "rma", "file_io")
-#: Communicator, sizes and root of a collective stand beside its begin.
+#: Communicator, sizes and root of a collective are events at the time of its begin.
 SENT, RECEIVED, ROOT, COMMUNICATOR = range(50100001, 50100005)
 FUNCTION = 60000019
 TRACING, FLUSHING = 40000012, 40000003
 
 
-#: Types of events that are hardware counters: what was counted since the one before.
+#: Types of events that are hardware counters: values since the event before.
 COUNTERS = range(42000000, 43000000)
 
 
 def metric(kind: int) -> MetricAbout:
-    """What the values of a type of events are."""
+    """Meaning of the values of an event type."""
     return MetricAbout("", "relative", "last") if kind in COUNTERS else MetricAbout()
 
 

@@ -1,6 +1,6 @@
-"""The first pass over a PICL trace: lines to records, by processor in a file, and what they name.
+"""The first pass over a PICL trace: lines to records, sorted by processor into a file, and their names.
 
-Whether a file is such a trace, and of which format, its first lines decide: there is no header.
+Whether a file is such a trace, and of which format, is decided by its first lines: there is no header.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from desktop.progress import Progress
 REFUSED_SHARE = 0.2
 MOST_PROCESSORS = 10_000_000
 MOST_TEXTS = 100_000
-#: Lines that are none of a trace.
+#: Kinds of lines that are not part of a trace.
 _WRONG = [tb.GARBAGE, tb.COMMENT, tb.FOREIGN, tb.COMMA]
 
 _VERBOSE = re.compile(r"\s*([A-Za-z_]+)\s+clock\s+-?\d+\s+-?\d+\s+node\s+-?\d+(\s|$)")
@@ -39,7 +39,7 @@ _LINE = re.compile(r"[^\r\n]+")
 
 
 def line_form(line: str, strict: bool) -> int | None:
-    """Which format a line is of, if any; strict: its type is known and its fields are complete."""
+    """The format of a line, or None; strict: its type must be known and its fields complete."""
     tokens = line.split()
     verbose = _VERBOSE.match(line)
     if verbose:
@@ -56,7 +56,7 @@ def line_form(line: str, strict: bool) -> int | None:
 
 
 def form_of(head: bytes, whole: bool) -> int | None:
-    """The format of a file from its beginning; whole: the last line is not cut by us."""
+    """The format of a file from its beginning; whole: the last line of `head` is complete."""
     text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe").replace(b"\x1a", b"").decode("latin-1")
     whole = whole or not re.search("[\r\n]", text)
     lines = (line[0].strip() for line in _LINE.finditer(text) if whole or line.end() < len(text))
@@ -68,7 +68,7 @@ def form_of(head: bytes, whole: bool) -> int | None:
         if form is not None:
             sample = written[skipped : skipped + 200]
             if len(sample) > 1 and whole:
-                # The last line of a file may be cut.
+                # The last line of a file may be incomplete.
                 sample = sample[:-1] if line_form(sample[-1], strict=False) is None else sample
             wrong = sum(line_form(other, strict=False) != form for other in sample)
             return form if wrong <= REFUSED_SHARE * len(sample) else None
@@ -82,7 +82,7 @@ def detect(path: Path, head: bytes) -> bool:
 
 @arithmetic
 def _give_keys(rows: AnyArray, at: Ints, numbers: Ints, paired: Flags) -> None:
-    """Give rows[at] the numbers of their keys; paired (keys,): set for those of entries and exits."""
+    """Set the key numbers of rows[at]; paired (keys,): set for keys of entries and exits."""
     for i in range(len(at)):
         r = rows[at[i]]
         r["key"] = numbers[i]
@@ -90,7 +90,7 @@ def _give_keys(rows: AnyArray, at: Ints, numbers: Ints, paired: Flags) -> None:
 
 
 class Intake:
-    """What a trace holds, by unit (a processor and process): records in a file, and all that they name."""
+    """The contents of a trace by unit (a processor and process): records in a file, and their names."""
 
     def __init__(self, path: Path, report: ImportReport, folder: Path) -> None:
         self.path, self.report = path, report
@@ -117,7 +117,7 @@ class Intake:
         return int(self.notes[ln.USED])
 
     def read(self, progress: Progress) -> None:
-        """All lines; `progress` is half done then."""
+        """Read all lines, which is the first half of `progress`."""
         size = max(self.path.stat().st_size, 1)
         block = b""
         for (block, final, lines, before, done), parsed in in_order(self._parse, self._blocks()):
@@ -155,7 +155,7 @@ class Intake:
         self.form, self.keys = form, Interner(width=ln.WIDTHS[form])
 
     def _note(self, parsed: ln.Parsed) -> None:
-        """What is noted of a block, with that of the ones before."""
+        """Add the notes of a block to those of earlier ones."""
         mine, notes, counts = self.notes, parsed.notes, parsed.found
         first, most = mine[ln.FIRST] or notes[ln.FIRST], max(mine[ln.SCALE], notes[ln.SCALE])
         mine += notes
@@ -198,7 +198,7 @@ class Intake:
             self._refuse(f"names more than {MOST_PROCESSORS} processors", hint=hint)
 
     def _add_statistics(self, processor: int, kind: int, text: str) -> None:
-        """The rest of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
+        """The part of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
         tokens = text.split('"', 2)[-1].split() if text.startswith('"') else text.split()[1:]
         for event, value in zip(tokens[::2], tokens[1::2], strict=False):
             try:
@@ -225,11 +225,11 @@ class Intake:
 
     @property
     def communicators(self) -> bool:
-        """Whether a fourth field of sends and receives is a communicator: both sides have it, and agree."""
+        """Whether the fourth field of sends and receives is a communicator: both sides have it, and agree."""
         sent, received = self._fourth
         return bool(sent) and sent == received and not self.notes[ln.BARE : ln.NOTED].any()
 
-    # -- what is wrong with the lines
+    # -- damaged lines
 
     def _refuse(self, what: str, where: str = "", hint: str = "choose another file") -> NoReturn:
         raise TraceFormatError(what, file=self.path, where=where, hint=hint)
@@ -240,7 +240,7 @@ class Intake:
         self._refuse(f"is not a PICL trace: {seen}", "line 1")
 
     def _check(self, block: bytes) -> None:
-        """Refuse a file of which too little is a trace."""
+        """Refuse a file with too many unreadable lines."""
         counts, firsts = self.found.T.tolist()
         limit = REFUSED_SHARE * self._lines
         if counts[tb.COMMA] and (not self.notes[ln.FIRST] or counts[tb.COMMA] > limit):
@@ -255,13 +255,13 @@ class Intake:
             self._refuse(what, f"first in line {first}")
 
     def tell(self) -> None:
-        """Report what was wrong with lines."""
+        """Report what was wrong with the lines."""
         facts = {
             "other": "B" if self.form == tb.FORMAT_A else "A",
             "decimals": self.decimals,
             "step": float(self._seconds[ln.STEP]),
         }
-        # In a file sorted by time the processors take turns at every few lines.
+        # In a file sorted by time the processors alternate every few lines.
         alone = self.found[tb.BACK, 0] <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
         for name, (count, line) in zip(tb.NAMED, self.found[: tb.BACK + 1].tolist(), strict=False):
             single = alone and name == tb.NAMED[tb.BACK]
@@ -272,7 +272,7 @@ class Intake:
             consequence = (
                 "counts as communication overhead" if name.startswith("event") else "changes no state"
             )
-            # The library of A has no other types; whoever writes more of them does so often.
+            # The library of A has no other types; a writer that adds types uses them often.
             odd = self.form == tb.FORMAT_A and count <= max(1, RARE * self.records)
             text, where = f"A type that is not known was kept; it {consequence}.", self._unknown_line[name]
             severity = "loss" if odd else "notice"

@@ -1,8 +1,8 @@
-"""What is compiled of the second pass: from one processor's records to regions, states and messages.
+"""The compiled part of the second pass: from one processor's records to regions, states and messages.
 
-Entries and exits that share a key are paired first in, first out: the k-th entry with the k-th exit, an
-exit earlier than the entry it would get being an orphan. So the order of lines at equal times, which
-carries no information in sorted files, has no influence.
+Entries and exits with the same key are paired first in, first out: the k-th entry with the k-th exit; an exit
+earlier than its entry is an orphan. So the order of lines at equal times, which carries no information in
+sorted files, does not matter.
 
 Sources: format A by the PICL 1.x node library (statistics as running totals), format B by ORNL/TM-12125;
 states as in ORNL/TM-11637, section 1 (a processor that does not compute is idle or communicates).
@@ -20,9 +20,9 @@ _ENTER, _LEAVE = int(EventKind.ENTER), int(EventKind.LEAVE)
 
 # -- records in the order of lines
 
-#: How many cuts `jumps` can have in mind: each must lie 100 times lower than the one before.
+#: Most cuts that `jumps` considers at once: each must lie 100 times lower than the one before.
 _CUTS = 12
-#: What `jumps` remembers: rows so far, least time so far, number of cuts in mind, line after the last clock
+#: State of `jumps`: rows so far, least time so far, number of cuts considered, line after the last clock
 #: synchronization, whether the last row was one, rows before it; then for each cut its line, rows before,
 #: least time before, least and largest time after.
 JUMPS = 6 + 5 * _CUTS
@@ -30,8 +30,8 @@ JUMPS = 6 + 5 * _CUTS
 
 @arithmetic
 def jumps(rows: AnyArray, carry: Ints) -> None:
-    """Find where, in line order, a clock was set: after clock_sync, or where all times afterwards
-    lie below all before by more than 100 times their span."""
+    """Find where, in line order, a clock was set: after clock_sync, or where all later times are below all
+    earlier ones by more than 100 times their span."""
     cuts = carry[6:].reshape(_CUTS, 5)
     for i in range(len(rows)):
         t = rows[i]["time"]
@@ -57,7 +57,7 @@ def jumps(rows: AnyArray, carry: Ints) -> None:
 
 
 def clock_cut(carry: Ints) -> tuple[int, int]:
-    """First line on the clock that counts, and how many rows are before it, from what `jumps` found."""
+    """First line on the final clock, and the number of rows before it, from the state of `jumps`."""
     if carry[3]:
         return int(carry[3]), int(carry[5])
     if carry[0] >= 8 and not carry[4]:
@@ -67,8 +67,8 @@ def clock_cut(carry: Ints) -> tuple[int, int]:
     return 0, 0
 
 
-# What `last_run` remembers: whether tracing has begun and ended, line where the run begins, rows before,
-# rows so far, latest time of the run.
+# State of `last_run`: whether tracing has begun and ended, line where the run begins, rows before, rows so
+# far, latest time of the run.
 STARTED, EXITED, RUN_LINE, RUN_BEFORE, RUN_ROWS, RUN_LATEST, RUN = range(7)
 
 
@@ -95,11 +95,11 @@ def last_run(rows: AnyArray, since: int, carry: Ints) -> None:
 
 @arithmetic
 def descents(rows: AnyArray, carry: Ints, findings: Ints) -> None:
-    """Count the steps back in time from one line to the next; carry (2,): rows so far, time of the last."""
+    """Count the backward time steps between successive lines; carry (2,): rows so far, time of the last."""
     for i in range(len(rows)):
         kind, t = rows[i]["kind"], rows[i]["time"]
         if kind == tb.COMPSTATS or kind == tb.COMMSTATS:
-            continue  # statistics of a call that is over are written late
+            continue  # statistics of a finished call are written late
         fresh = carry[0] == 0 or kind == tb.TRACE_START or kind == tb.CLOCK_SYNC
         if not fresh and t < carry[1]:
             count(findings, tb.DESCENTS, rows[i]["line"])
@@ -109,7 +109,7 @@ def descents(rows: AnyArray, carry: Ints, findings: Ints) -> None:
 
 @arithmetic
 def to_ticks(rows: AnyArray, decimals: int) -> int:
-    """Bring times to units of 10**-decimals seconds; returns how many had to be rounded."""
+    """Convert times to units of 10**-decimals seconds; returns how many had to be rounded."""
     rounded = 0
     for i in range(len(rows)):
         scale, value = int(rows[i]["scale"]), rows[i]["time"]
@@ -128,26 +128,26 @@ def to_ticks(rows: AnyArray, decimals: int) -> int:
     return rounded
 
 
-# -- records in the order of time, first walk
+# -- records in the order of time, first pass
 
 # What `survey` finds: statistics, times of the first and the last, their largest total, the highest level of
-# statistics and how many levels are said, records that equal another one, totals of messages (commstats), the
-# largest numbers received and sent that they say, calls of the library, records of entries and exits, whether
-# tracing (B) ends before it begins. Of format A: the highest level of events, whether one was above that of
-# statistics, blocks that are open, blocks of the library and of the user inside of which nothing is recorded,
-# times of communication with statistics of that time.
+# statistics and the number of levels given, records that equal another one, totals of messages (commstats),
+# the largest received and sent numbers in them, calls of the library, records of entries and exits, whether
+# tracing (B) ends before it begins. For format A: the highest level of events, whether one was above that of
+# statistics, open blocks, blocks of the library and of the user inside of which nothing is recorded, times of
+# communication with statistics of that time.
 (
     STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVEL, LEVELS, TWINS, COUNTS, NUMBER_RECEIVED, NUMBER_SENT,
     CALLS, TOLD, EARLY, EVENT_LEVEL, UNTIMED, BLOCKS, CLOSED, CLOSED_USER, TIMED, FACTS,
 ) = range(20)  # fmt: skip
 
-#: A record is compared with so many before and after it at the same time.
+#: A record is compared with so many before and after it that have the same time.
 _NEAR = 16
 
 
 @inlined
 def _twins(rows: AnyArray, begin: int, end: int) -> int:
-    """How many of rows[begin:end], which are of one time, equal another one of the nearest."""
+    """How many of rows[begin:end], which have the same time, equal another one nearby."""
     count = 0
     for i in range(begin, end):
         a = rows[i]
@@ -162,20 +162,19 @@ def _twins(rows: AnyArray, begin: int, end: int) -> int:
     return count
 
 
-# Long: what is to be known of each kind of record.
+# Long: a branch for each kind of record.
 @arithmetic
 def survey(
     rows: AnyArray, own: Flags, depth: Ints, opened: Ints, matched: Ints, seen: Ints, facts: Ints,
     findings: Ints, ahead: Ints,
 ) -> None:  # fmt: skip
-    """What must be known of a processor before its states are; rows cut between different times.
+    """Collect what the states of a processor depend on; rows are cut between different times.
 
-    own (keys,): whether a key is a call of the library, which is not entered within itself. depth (2, keys):
-    entries open at the time before, and how many were entered in a row: a call that is entered again is
-    within itself; those after it, when one more is always open, are not counted.
-    opened, matched (keys,): entries open and entries that have an exit. seen (KINDS, 2): count and first line
-    by kind. facts (FACTS,), found: what is found. ahead (3,): whether there are statistics in these rows, the
-    time of the first, and the least total then.
+    own (keys,): whether a key is a call of the library, which never contains itself. depth (2, keys): entries
+    open at the time before, and number of entries in a row: a call that is entered again contains itself;
+    later ones, while one more stays open, are not counted. opened, matched (keys,): open entries, and entries
+    that have an exit. seen (KINDS, 2): count and first line by kind. facts (FACTS,): results. ahead (3,):
+    whether there are statistics in these rows, the time of the first, and the least total then.
     """
     n = len(rows)
     i = 0
@@ -216,7 +215,7 @@ def survey(
                 facts[EVENT_LEVEL] = max(facts[EVENT_LEVEL], r["d0"])
                 facts[UNTIMED] |= r["d0"] > max(r["d1"], 1)
             elif kind == tb.BLOCK_BEGIN:
-                # Each block that is open lowers the level; from 2 on messages are recorded.
+                # Each open block lowers the level; from 2 on messages are recorded.
                 if facts[BLOCKS] + 2 >= facts[EVENT_LEVEL]:
                     facts[CLOSED if r["d0"] < 0 else CLOSED_USER] += 1
                 facts[BLOCKS] += 1
@@ -252,7 +251,7 @@ def survey(
         i = j
 
 
-# -- second walk
+# -- second pass
 
 
 @arithmetic
@@ -260,13 +259,13 @@ def pair(
     rows: AnyArray, begin: int, matched: Ints, entered: Ints, heads: Ints, tails: Ints, mate: Ints,
     lasting: Ints, durations: Ints, findings: Ints,
 ) -> int:  # fmt: skip
-    """Pair entries with exits first in, first out; how many entries stay open here, and are closed later.
+    """Pair entries with exits first in, first out; returns how many entries are still open.
 
-    rows: their keys are dense, -1 none; rows[:begin] are what stayed open before. matched (keys,): how many
-    entries have an exit at all; as pairs are made first in, first out, these are the first ones. entered
-    (keys,): entries so far. heads, tails (keys,): scratch, -1 before and after. mate (N,), result: index of
-    the partner, -1 none, -2 an entry that is never closed. lasting (N,), result: indices of those that stay
-    open. durations (keys,), found: what is found.
+    rows: their keys are dense, -1 none; rows[:begin] are entries still open from before. matched (keys,): how
+    many entries have an exit; as pairs are first in, first out, these are the first ones. entered (keys,):
+    entries so far. heads, tails (keys,): scratch, -1 before and after. mate (N,), result: index of the
+    partner, -1 none, -2 an entry that is never closed. lasting (N,), result: indices of entries that stay
+    open. durations (keys,): sums of the durations, added to.
     """
     n = len(rows)
     i = 0
@@ -283,7 +282,7 @@ def pair(
                     mate[j] = -2
                     count(findings, tb.OPENED, rows[j]["line"])
                 else:
-                    # Until it is paired, an entry's mate is the next entry of its key.
+                    # Until it is paired, the mate of an entry is the next entry with its key.
                     if heads[k] < 0:
                         heads[k] = j
                     else:
@@ -314,17 +313,17 @@ def pair(
     return left
 
 
-# What `walk` carries from chunk to chunk: the state; whether between two statistics it computes (0),
-# communicates (1) or that is not known (2); open recv_blocking; whether a barrier began since the last
-# statistics; whether the trace is being written, until when; whether the buffer was full; sessions of tracing
-# that are on (where they matter), whether the first end of one has no begin; the first time at which no state
-# is entered any more.
+# State of `walk`, carried from chunk to chunk: the state; whether between two statistics it computes (0),
+# communicates (1) or that is unknown (2); open recv_blocking; whether a barrier began since the last
+# statistics; whether the trace is being written, until when; whether the buffer was full; open sessions of
+# tracing (where they matter), whether the first end of one has no begin; the first time from which on no
+# state is entered.
 NOW, INTERVAL, WAITS, SYNCED, WRITING, WRITTEN, STOPPED, SESSIONS, UNBEGUN, UNTIL, CARRY = range(11)
 
-#: Totals may grow by so many microseconds more than the time that passed.
+#: Totals may grow by so many microseconds more than the elapsed time.
 _ROUNDING = 2
 #: An interval longer than this (microseconds) whose share of communication lies between these bounds is
-#: reported as partly computing; measured ones are otherwise nearly 0 or 1.
+#: reported as partly computing; in real traces the share is nearly 0 or 1.
 _PARTIAL_SPAN, _PARTIAL_LOW, _PARTIAL_HIGH = 20, 0.05, 0.95
 _WRAP = 1 << 32
 
@@ -350,7 +349,7 @@ def _state(carry: Ints, usable: bool) -> int:
 
 @inlined
 def _put(out: tuple[Ints, Bytes, AnyArray], used: int, t: int, kind: int, region: int) -> int:
-    """One more row of events, if it has a region; out: times, kinds and regions."""
+    """Append a row of events, if it has a region; out: times, kinds and regions."""
     if region < 0:
         return used
     out[0][used], out[1][used], out[2][used] = t, kind, region
@@ -359,7 +358,7 @@ def _put(out: tuple[Ints, Bytes, AnyArray], used: int, t: int, kind: int, region
 
 @inlined
 def _switch(carry: Ints, t: int, now: int, states: Ints, out: tuple[Ints, Bytes, AnyArray], used: int) -> int:
-    """Leave the region of a state and enter that of the next one."""
+    """Leave the region of the current state and enter that of the next one."""
     if now != carry[NOW]:
         used = _put(out, used, t, _LEAVE, states[carry[NOW]])
         used = _put(out, used, t, _ENTER, states[now])
@@ -371,7 +370,7 @@ def _switch(carry: Ints, t: int, now: int, states: Ints, out: tuple[Ints, Bytes,
 def _measure(
     rows: AnyArray, later: int, t: int, total: int, line: int, ahead: Ints, carry: Ints, findings: Ints
 ) -> None:
-    """What a processor does from statistics at t to the next ones, in rows[later:] or `ahead`."""
+    """Decide what a processor does from statistics at t to the next ones, in rows[later:] or `ahead`."""
     carry[INTERVAL] = 0
     n = len(rows)
     while later < n and (rows[later]["kind"] != tb.COMPSTATS or rows[later]["nd"] == 0):
@@ -406,14 +405,14 @@ def _regions(
     rows: AnyArray, i: int, j: int, mate: Ints, region_of: Ints, user: Flags, trace_key: int, dangling: Ints,
     out: tuple[Ints, Bytes, AnyArray], used: int,
 ) -> int:  # fmt: skip
-    """Enter and leave of the regions in rows[i:j], which are of one time; returns how many there are then.
+    """Enter and leave the regions in rows[i:j], which have the same time; returns the number of rows then.
 
-    What was open is left first, then regions are entered, then those without length left.
+    Open regions are left first, then regions are entered, then those of zero length left.
     """
     t = rows[i]["time"]
     ended = False
     first, last = 0, 3
-    if j == i + 1:  # alone it has one step, as its mate is of another time
+    if j == i + 1:  # alone it is a single step, as its mate has another time
         first = 1 if tb.ROLES[rows[i]["kind"]] == tb.ENTERS else 0
         last = first + 1
     for step in range(first, last):
@@ -443,19 +442,19 @@ def walk(
     usable: bool, restarted: bool, ahead: Ints, carry: Ints, findings: Ints, dangling: Ints, time: Ints,
     kind: Bytes, region: AnyArray,
 ) -> int:  # fmt: skip
-    """Enter and leave of regions and states in rows[begin:] (cut between different times); returns how many.
+    """Enter and leave regions and states in rows[begin:] (cut between times); returns how many rows.
 
     Statistics (compstats) are running totals of the time in communication calls: between two of them a
-    processor communicates when the total grew by at least half of the time that passed. Inside such an
-    interval it waits from recv_blocking to recv_waking, and all the time in a barrier. usable: the
-    statistics surround the calls; without, only waiting is known. restarted: tracing of format A began more
-    than once, so between trace_exit and trace_start nothing is known; in B nothing is outside of tracing.
-    At equal times regions come first, then states.
+    processor communicates if the total grew by at least half of the elapsed time. In such an interval it
+    waits from recv_blocking to recv_waking, and all the time in a barrier. usable: the statistics surround
+    the calls; without them only waiting is known. restarted: tracing of format A began more than once, so
+    nothing is known between trace_exit and trace_start; in B nothing is outside of tracing. At equal times
+    regions come first, then states.
 
-    region_of (keys,), states (STATES,): regions, -1 none. dangling (keys,): entries without an exit (mate -2)
-    that are still open; those of `user` keys end with the `trace_key` region, the others are left to the
-    caller. ahead (3,): as `survey` has it, of the rows after these. The results need room for
-    6 (len(rows) - begin) + dangling.sum() rows.
+    region_of (keys,), states (STATES,): regions, -1 none. dangling (keys,): open entries without an exit
+    (mate -2); those of `user` keys end with the `trace_key` region, the others are left to the caller. ahead
+    (3,): as in `survey`, for the rows after these. The results need space for 6 (len(rows) - begin) +
+    dangling.sum() rows.
     """
     out = time, kind, region
     used = 0
@@ -502,7 +501,7 @@ def walk(
                 carry[SESSIONS] -= mate[j] >= 0 or carry[UNBEGUN] != 0
                 carry[UNBEGUN] &= mate[j] >= 0
             j += 1
-        # An end of format A is behind a full buffer at the same time, one of B before.
+        # At equal times, a format A end comes after a full buffer, a format B end before.
         carry[STOPPED] = 0 if exited else (1 if stopped else carry[STOPPED])
         if exited and restarted:
             carry[SESSIONS] = 0
@@ -524,7 +523,7 @@ def walk(
 
 @inlined
 def _located(processor: int, known: Ints, index: Ints) -> int:
-    """Index of a location, -1 for wildcards and the like."""
+    """Index of a location; -1 for wildcards and unknown processors."""
     if 0 <= processor < len(known) and known[processor] == processor:
         return int(index[processor])
     at = place_in(known, processor)
@@ -536,10 +535,10 @@ def messages(
     rows: AnyArray, at: int, copy: int, own: int, known: Ints, index: Ints, others: Ints, communicators: bool,
     time: Ints, kind: Bytes, peer: AnyArray, communicator: AnyArray, tag: Ints, size: Ints, request: AnyArray,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Rows of messages from rows[at:], as many as have room.
+    """Make message rows of rows[at:], as many as there is space for.
 
-    A send of format A to -1 is one to each of `others` but oneself (`own`); `copy`: where among them to go
-    on. Returns how many there are, and at and copy to go on with.
+    A send of format A to -1 goes to each of `others` but itself (`own`); `copy`: where among them to
+    continue. Returns the number of rows, and at and copy to continue with.
     """
     used = 0
     while at < len(rows):

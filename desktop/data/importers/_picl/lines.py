@@ -1,7 +1,7 @@
 """From bytes to records: the line grammars of PICL 1 (format A) and PICL 2 (format B).
 
-A block of whole lines goes in, one structured array of `RECORD` comes out; nothing is built per line in
-Python. A record has its kind (`_picl.tables`), and up to four numbers, of sends and receives in both formats
+A block of whole lines goes in, one structured array of `RECORD` comes out; Python builds nothing per line. A
+record has a kind (`_picl.tables`) and up to four numbers; for sends and receives of both formats these are
 bytes, tag, partner (and in B a fourth field).
 
 Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others write it (B).
@@ -20,14 +20,14 @@ from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.tables import FORMAT_A, FORMAT_B
 from desktop.data.lines import blank, byte, decimal, integer, skip_blanks, token_end
 
-#: What waits for a message share in A, where blocks have their type, place and parameter: no type of a block.
+#: Key of all waits for a message in A, where blocks are keyed by type, place and parameter: no block type.
 WAIT = 1 << 40
-#: Numbers that a key has, by format: in B it is an event.
+#: Numbers in a key, by format: in B it is an event.
 WIDTHS = (3, 1)
 
 #: time is in units of 10**-scale seconds; nd: how many of d0.. were in the line, -1: d0 is the number of a
-#: text; key: dense number of what entries and exits must share to belong together, -1 none; d3: of a record
-#: of an unknown type that one.
+#: text; key: dense number that an entry and its exit share, -1 none; d3: for a record of unknown type, the
+#: type.
 RECORD = np.dtype(
     [
         ("time", "i8"), ("line", "i8"), ("d0", "i8"), ("d1", "i8"), ("d2", "i4"), ("d3", "i4"), ("key", "i4"),
@@ -42,8 +42,8 @@ _POWERS = 10.0 ** -np.arange(64)
 _RECEIVES = int(MessageKind.RECV)
 _FINE = -1
 
-# What `parse` notes of a block: how many records, keys and texts there are, the first line with a record (0:
-# none), whether the last line is part of what a corrupt record left, most decimals, clocks that were set (A),
+# Notes of `parse` about a block: number of records, keys and texts, the first line with a record (0: none),
+# whether the last line is part of the rest of a corrupt record, most decimals, clocks that were set (A),
 # records of unknown types, partners named; fourth fields of sends and of receives, and those without one.
 USED, KEYED, SPOKEN, FIRST, TAINTED, SCALE, CLOCKS, ODD, NAMED, FOURTH, BARE, NOTED = *range(10), 11, 13
 # Its times: of the first and the last record, the largest step back, the largest absolute time.
@@ -57,7 +57,7 @@ _FIELDS, _DATA = 4, 7
 
 @inlined
 def _decimal(buf: Bytes, p: int, end: int) -> tuple[int, int, int, bool, bool]:
-    """As `decimal`, of the next token; the last is a comma that stands where the point should."""
+    """As `decimal`, for the next token; the last result: whether it has a decimal comma."""
     value, decimals, q, dropped = decimal(buf, skip_blanks(buf, p, end), end, True)
     if 0 <= q < end and not blank(buf[q]):
         return value, decimals, -1, False, buf[q] == 44
@@ -66,7 +66,7 @@ def _decimal(buf: Bytes, p: int, end: int) -> tuple[int, int, int, bool, bool]:
 
 @inlined
 def _name_key(buf: Bytes, p: int, q: int) -> int:
-    """Key of format A whose name stands in buf[p:q], 0 when there is none."""
+    """Key of format A whose name is buf[p:q]; 0 if there is none."""
     for key in range(1, len(_NAME_ENDS)):
         begin = _NAME_ENDS[key - 1]
         if _NAME_ENDS[key] - begin == q - p and _same(buf, p, _NAME_BYTES[begin : _NAME_ENDS[key]]):
@@ -84,7 +84,7 @@ def _same(buf: Bytes, p: int, text: Bytes) -> bool:
 
 @inlined
 def _word(buf: Bytes, p: int, end: int, first: int, length: int) -> int:
-    """End of a label of that first letter and length at p (blanks before it are skipped), or -1."""
+    """End of a label with that first letter and length at p (after blanks), or -1."""
     p = skip_blanks(buf, p, end)
     q = token_end(buf, p, end)
     return q if q - p == length and buf[p] == first else -1
@@ -92,10 +92,10 @@ def _word(buf: Bytes, p: int, end: int, first: int, length: int) -> int:
 
 @inlined
 def _line_a(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, int, bool, bool]:
-    """A line of format A, compact or verbose, as numbers.
+    """Read a line of format A, compact or verbose, into `numbers`.
 
-    Returns an oddity, how many fields there are, decimals of the time, where the free text begins, whether
-    there are only fields, and whether digits of the time were dropped.
+    Returns a finding, the number of fields, decimals of the time, where the free text begins, whether there
+    are only fields, and whether digits of the time were dropped.
     """
     verbose = (65 <= buf[s] <= 90) or (97 <= buf[s] <= 122) or buf[s] == 95
     if verbose:
@@ -135,7 +135,7 @@ def _line_a(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, i
 
 @inlined
 def _line_b(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, int, bool, bool]:
-    """The same of a line of format B."""
+    """As `_line_a`, for a line of format B."""
     numbers[0], p = integer(buf, s, e)
     numbers[1], p = integer(buf, p if numbers[0] < 0 else -1, e)
     if p < 0:
@@ -179,24 +179,24 @@ def _line_b(buf: Bytes, s: int, e: int, numbers: Ints) -> tuple[int, int, int, i
 
 @inlined
 def _spoken(numbers: Ints) -> bool:
-    """Whether a line of B carries a text: statistics, a message."""
+    """Whether a line of B contains a text: statistics, a message."""
     return bool(-105 <= numbers[0] <= -101 or numbers[0] == -7)
 
 
 @inlined
 def _narrow(value: int) -> np.int32:
-    """A number as 32 bits; beyond them the least, which is nobody's number."""
+    """A number as 32 bits; outside their range the least one, which no processor has."""
     return np.int32(value) if -(2**31) <= value < 2**32 else np.int32(-(2**31))
 
 
 @inlined
 def _fill_a(r: np.void, numbers: Ints, count: int, key: Ints) -> bool:
-    """A record of format A; whether it enters or leaves something, of which the key (3,) is given then."""
+    """Fill in a record of format A; returns whether it is an entry or exit; then key (3,) is set."""
     code = numbers[0]
     kind = code if code <= tb.TRACE_FILES else tb.UNKNOWN
     a, b, c = numbers[4], numbers[5], numbers[6]
     if kind == tb.COMPSTATS and count >= 4:
-        # Verbose lines, and one published description, give busy and idle: idle is the last pair.
+        # Verbose lines, and one published description, have busy and idle: idle is the last pair.
         a, b = numbers[6], numbers[7]
     if tb.MESSAGES[kind] >= 0 and count >= 3:
         a, c = c, a
@@ -221,7 +221,7 @@ def _fill_a(r: np.void, numbers: Ints, count: int, key: Ints) -> bool:
 
 @inlined
 def _fill_b(r: np.void, numbers: Ints, count: int) -> None:
-    """A record of format B."""
+    """Fill in a record of format B."""
     record, event = -numbers[0], numbers[1]
     kind = tb.UNKNOWN
     if 2 <= record <= 4:
@@ -241,7 +241,7 @@ def _fill_b(r: np.void, numbers: Ints, count: int) -> None:
 
 @inlined
 def count(findings: Ints, what: int, line: int) -> None:
-    """Count what is odd (`tables.FINDINGS`); findings (FOUND, 2): how often, and its least line."""
+    """Count a finding (`tables.FINDINGS`); findings (FOUND, 2): count, and smallest line number."""
     findings[what, 0] += 1
     if findings[what, 1] == 0 or line < findings[what, 1]:
         findings[what, 1] = line
@@ -251,7 +251,7 @@ def count(findings: Ints, what: int, line: int) -> None:
 def _note(
     r: np.void, event: int, partners: Ints, fourth: Ints, findings: Ints, notes: Ints, seconds: Floats
 ) -> None:
-    """Note what a record says: about times, partners, what it is."""
+    """Note the time, the partner and the kind of a record."""
     t = r["time"] * _POWERS[r["scale"]]
     if notes[USED] == 0:
         seconds[BEGIN] = t
@@ -276,20 +276,20 @@ def _note(
             notes[BARE + side] += 1
 
 
-# Long: all that may be odd with a line.
+# Long: all that may be wrong with a line.
 @arithmetic
 def parse(
     buf: Bytes, form: int, final: bool, line: int, numbers: Ints, rows: AnyArray, units: Ints, keyed: Ints,
     keys: Ints, texts: Ints, partners: Ints, fourth: Ints, findings: Ints, notes: Ints, seconds: Floats,
 ) -> None:  # fmt: skip
-    """Lines to records.
+    """Parse lines to records.
 
     units (N,): processor << 32 | process + 1 (0: none). keyed (N,), keys (N, 3; in B 1): records of entries
-    and exits (in B all), and what they must share. texts (N, 3): record, begin and end of free text: of keys
-    16 and 22 of A; in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N):
-    who and which communicator sends and receives name. findings (FOUND, 2), notes (NOTED,), seconds (TIMES,):
-    all 0, but for TAINTED if the block before ended so. final: the file ends with this block, so a line
-    without an end may be cut. line: the number of lines before.
+    and exits (in B all), and what both share. texts (N, 3): record, begin and end of free text: of keys 16
+    and 22 of A; in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N):
+    partner and communicator named by sends and receives. findings (FOUND, 2), notes (NOTED,), seconds
+    (TIMES,): all 0, but for TAINTED if the block before ended so. final: the file ends with this block, so a
+    line without an end may be incomplete. line: the number of lines before.
     """
     n = len(buf)
     i = 0
@@ -309,7 +309,7 @@ def parse(
         oddity, data, text = tb.COMMENT, 0, 0
         scale = 0
         if buf[s] != 35:
-            # A line that is none of this format may be one of the other.
+            # A line that is not of this format may be of the other one.
             for attempt in range(2):
                 if (form == FORMAT_A) == (attempt == 0):
                     oddity, data, scale, text, exact, dropped = _line_a(buf, s, e, numbers)
@@ -373,8 +373,8 @@ def parse(
 
 @dataclass
 class Parsed:
-    """What a block holds, see `parse`: records (their keys are not dense yet), the unit of each, which have a
-    key and what it is, texts by record, partners, fourth fields of sends and of receives."""
+    """The contents of a block, see `parse`: records (their keys are not dense yet), the unit of each, which
+    records have a key and the keys, texts by record, partners, fourth fields of sends and of receives."""
 
     rows: AnyArray
     units: Ints
@@ -391,7 +391,7 @@ class Parsed:
 def read_lines(
     block: bytes, form: int, final: bool, lines: int, before: int, tainted: bool = False
 ) -> Parsed:
-    """Records of a block of that many whole lines, with so many lines before it. May run in any thread."""
+    """Records of a block of `lines` whole lines, with `before` lines before it. May run in any thread."""
     rows = np.empty(lines, RECORD)
     units, keyed, partners = np.empty((3, lines), np.int64)
     keys, fourth = np.empty((lines, WIDTHS[form]), np.int64), np.empty((2, lines), np.int64)

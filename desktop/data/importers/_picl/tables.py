@@ -1,8 +1,7 @@
-"""What PICL traces record: one table of the record types of both formats, events, states, what can be wrong.
+"""Constants of PICL traces: the record types of both formats in one table, events, states, findings.
 
 Sources: the event types of MPICL's headers (format B), the node library of PICL 1.x (format A); the classes
-busy, overhead and idle are those of ParaGraph, as the split of B's codes into blocked and not blocked
-suggests them.
+busy, overhead and idle are those of ParaGraph, as suggested by B's codes for blocked and not blocked.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from desktop.data.events import Activity, Findings, MessageKind, Region, Severit
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
 
-#: What a record is to a call, a block or a wait.
+#: The role of a record for a call, a block or a wait.
 ENTERS, LEAVES = 1, 2
 
-# Kinds of records: the keys of format A, then what is told apart in B, by record type and event.
+# Kinds of records: the keys of format A, then those of B, by record type and event.
 (
     UNKNOWN, TRACE_START, OPEN, LOAD, SEND, PROBE, RECV, RECV_BLOCKING, RECV_WAKING, MESSAGE, SYNC,
     COMPSTATS, COMMSTATS, CLOSE, TRACE_LEVEL, TRACE_MARK, TRACE_MESSAGE, TRACE_STOP, TRACE_FLUSH, TRACE_EXIT,
@@ -25,22 +24,22 @@ ENTERS, LEAVES = 1, 2
     MARK, USER_MARK, FLUSH_MARK, LOST_MARK, ENTRY, TRACING, FLUSH, LOST, SENDING, STARTING, EXIT, TRACED,
     RECEIVED, COMPLETED, LABEL,
 ) = range(40)  # fmt: skip
-#: The kinds of B's other records follow: from `LABEL` on record types 5 to 7, from here on 101 to 105.
+#: The kinds of B's other records follow: record types 5 to 7 from `LABEL` on, 101 to 105 from here on.
 STATISTICS = LABEL + 3
 KINDS = STATISTICS + 5
 
 
-#: Names of format A by key; the one behind the last is another one of `TRACE_MARKS`.
+#: Names of format A by key; the last one is another name of `TRACE_MARKS`.
 NAMES = (
     "", "trace_start", "open", "load", "send", "probe", "recv", "recv_blocking", "recv_waking", "message",
     "sync", "compstats", "commstats", "close", "trace_level", "trace_mark", "trace_message", "trace_stop",
     "trace_flush", "trace_exit", "block_begin", "block_end", "trace_marks", "clock_sync", "trace_files",
     "trace_mark_array",
 )  # fmt: skip
-#: Fields after the node that a key of A must have; -1: any (text, or not known).
+#: Fields after the node that a key of A must have; -1: any (text, or unknown).
 FIELDS = np.array([-1, 3, -1, -1, 3, 1, 3, 1, 3, 0, 0, 2, 5, 0, 3, 1, -1, -1, 2, 1, 3, 3, -1, 0, 2])
 
-#: By kind: what it does to a call, a block or a wait, which `MessageKind` it is, whether it is a mark.
+#: By kind: its role for a call, a block or a wait, its `MessageKind`, whether it is a mark.
 ROLES, MESSAGES, SHOWN = np.zeros(KINDS, np.int8), np.full(KINDS, -1, np.int8), np.zeros(KINDS, np.bool_)
 ROLES[[RECV_BLOCKING, BLOCK_BEGIN, ENTRY, TRACING, FLUSH, LOST, SENDING, STARTING]] = ENTERS
 ROLES[[RECV_WAKING, BLOCK_END, EXIT, TRACED, RECEIVED, COMPLETED]] = LEAVES
@@ -75,32 +74,32 @@ EVENTS_B = {
     -905: "trace info", -911: "trace message", -912: "trace flush", -913: "trace buffer full",
     -914: "trace buffer overwritten",
 }  # fmt: skip
-#: Aliases of subsets of events, in statistics and definitions.
+#: Event numbers for subsets of events, in statistics and definitions.
 ALIASES_B = (-1, -1001, -1002, -1011, -1012, -1013, -1014, -1201, -1401, -1501, -1601, -1901, -1902)
 EVENT_TABLE = np.isin(np.arange(2048), [-e for e in (*EVENTS_B, *ALIASES_B)])
 BARRIER_B, ALLREDUCE_B, TRACE_B, TRACE_MESSAGE_B = -402, -782, -901, -911
-#: Barriers and collectives mix transfer and waiting, which a trace cannot split: idle is a choice.
+#: Barriers and collectives mix transfer and waiting, which a trace cannot separate: idle is a choice.
 COLLECTIVES_B = {BARRIER_B, *(e for e in EVENTS_B if -793 <= e <= -780)}
 IDLE_B = {-31, -37, -43, -49, -52, -56, -61, -401, -601} | COLLECTIVES_B
-#: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
+#: Collectives with the fields bytes, root, subset; others have bytes, subset.
 ROOTED_B = (-785, -786, -790, -793)
-#: Events of B of the trace itself: tracing, flushes, lost buffers.
+#: Events of B that concern the trace itself: tracing, flushes, lost buffers.
 WATCHED_B = (TRACE_B, -912, -913, -914)
 #: Record types of B.
 RECORDS_B = frozenset((2, 3, 4, 5, 6, 7, 101, 102, 103, 104, 105, 201, 202, 203))
 STATISTICS_B = ("seconds", "count", "bytes sent", "bytes received", "size")
 
-#: Kinds of B's record types 2 to 4 by negated event; 0: of the user, the last one: beyond all others.
+#: Kinds of B's record types 2 to 4 by negated event; 0: user events, the last one: all beyond.
 KINDS_B = np.repeat(np.array([[MARK], [ENTRY], [EXIT]], np.int8), 1024, axis=1)
 KINDS_B[0, [0, 912, 913, 914]] = USER_MARK, FLUSH_MARK, LOST_MARK, LOST_MARK
 KINDS_B[1, [901, 912, 913, 914]] = TRACING, FLUSH, LOST, LOST
 KINDS_B[1, [21, 22, 23, 24]], KINDS_B[1, [27, 33, 39, 45]] = SENDING, STARTING
 KINDS_B[2, [51, 52]], KINDS_B[2, [60, 61]], KINDS_B[2, 901] = RECEIVED, COMPLETED, TRACED
 
-#: Block types of the library in format A; types from 0 on are the user's.
+#: The library's block types in format A; types from 0 on are the user's.
 BLOCKS_A = {-1: "barrier0", -2: "bcast0", -3: "bcast1", -4: "gcomb", -5: "gather0"}
 
-# What a processor does; as regions: in format A all of them, in B what is not known.
+# States of a processor; as regions: in format A all of them, in B those that are unknown.
 BUSY, COMMUNICATION, WAITING, BARRIER, FLUSHING, NO_DATA, NOT_TRACED, UNCLEAR, STATES = range(9)
 STATE_REGIONS = {
     COMMUNICATION: Region("communication", "message", "picl", Activity.OVERHEAD),
@@ -123,7 +122,7 @@ _ROLES = {
 
 
 def role(name: str) -> str:
-    """Roles by the names that all formats use."""
+    """Role of a call by its name, which is the same in all formats."""
     if name in _ROLES:
         return _ROLES[name]
     if "send" in name or "receive" in name or "probe" in name:
@@ -133,7 +132,7 @@ def role(name: str) -> str:
 
 def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
     """Name and activity of an event of B or a block type of A, whether it is not the user's, and whether it
-    is a collective operation. User events, blocks and the trace itself are computing."""
+    is a collective operation. User events, user blocks and the trace itself are computing."""
     if form == FORMAT_A:
         own = event in BLOCKS_A
         return BLOCKS_A.get(event, f"block {event}"), Activity.COMPUTING, own, own
@@ -145,13 +144,13 @@ def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
     return EVENTS_B.get(event, f"unknown event {event}"), activity, True, together
 
 
-#: What kernels find: count and first line of each, the names in `FINDINGS` in this order.
+#: Findings of the kernels: count and first line of each, in the order of the names in `FINDINGS`.
 (
     GARBAGE, COMMENT, SHORT, CUT, UNENDED, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, BACK,
     DESCENTS, ORPHANS, OPENED, PARTIAL, GROWN, RESTARTS, BACKWARD, BARE, INSIDE, FOUND,
 ) = range(21)  # fmt: skip
 
-#: What can be odd: what it means and what was done.
+#: Possible findings: what each means and what was done.
 _TEXTS = {
     "unreadable lines": "Lines that are no record were left out.",
     "comments": "Lines beginning with # were skipped.",

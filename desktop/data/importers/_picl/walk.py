@@ -1,7 +1,7 @@
-"""The second pass over a PICL trace, for one processor: its records in order of time, as rows of the sink.
+"""The second pass over a PICL trace, for one processor: its records in time order, as rows of the sink.
 
-Records come in chunks, so that a processor may have any number. Of former chunks only entries without exit,
-and collectives that are not over, are remembered.
+Records come in chunks, so a processor may have any number. Of former chunks only entries without exit and
+unfinished collectives are kept.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
 from desktop.data.spill import Sorted, joined, rising
 
-#: Records that are in memory at once, and rows of messages that are made at once.
+#: Records in memory at once, and message rows made at once.
 CHUNK = 1 << 18
 AT_ONCE = 1 << 16
 
 _NOT_OVER = np.iinfo(np.int64).min
 _COLLECTIVE = np.dtype([*TABLES["collectives"].items(), ("line", "i8")])
 
-#: Rows of a table of the sink; of "marks" the texts are still numbers.
+#: Rows of a table of the sink; in "marks" the texts are still numbers.
 Rows = tuple[str, dict[str, AnyArray]]
 
 
 @dataclass
 class RecordPlace:
-    """A location to be: its processor, its units in the intake, and what was found."""
+    """A future location: its processor, its units in the intake, and its findings."""
 
     processor: int
     units: list[int]
@@ -44,13 +44,13 @@ class RecordPlace:
     #: name: severity, count, first line, text
     notes: dict[str, tuple[Severity, int, int, str]] = field(default_factory=dict)
     found: Ints = field(default_factory=lambda: np.zeros((tb.FOUND, 2), np.int64))
-    #: records that equal another one, calls of the library
+    #: records that equal another one, number of calls of the library
     twins: int = 0
     calls: int = 0
-    #: the latest time of its records but for the last one
+    #: the latest time of its records except the last one
     before: int | None = None
-    #: whether the beginning and the end of tracing are there, statistics that say when it communicates, and
-    #: the last thing that a program of format A records
+    #: whether the beginning and the end of tracing are there, usable statistics of communication, and the
+    #: last record of a program in format A
     begun: bool = False
     ended: bool = False
     usable: bool = False
@@ -61,37 +61,37 @@ class RecordPlace:
     def note(
         self, name: str, count: int, line: int, severity: Severity | None = None, **facts: object
     ) -> None:
-        """Something odd (`tables.FINDINGS`), of its usual severity unless said."""
+        """Add a finding (`tables.FINDINGS`), with its usual severity unless given."""
         if count:
             usual, text = tb.FINDINGS[name]
             self.notes[name] = (severity or usual, int(count), int(line), text.format(**facts))
 
     def tell(self, kind: int, severity: Severity | None = None) -> None:
-        """The same of something that kernels have found."""
+        """Add a finding of the kernels."""
         count, line = self.found[kind].tolist()
         self.note(tb.NAMED[kind], count, line, severity)
-        # What interval a statistic is of is known, even if not what it says.
+        # The interval of a statistic is known even if its value is not.
         lost = (severity or tb.FINDINGS[tb.NAMED[kind]][0]) == "loss"
         self.doubted |= bool(count) and lost and kind not in (tb.PARTIAL, tb.RESTARTS)
 
 
 @dataclass
 class Names:
-    """What records refer to, as the sink numbers it: by key, by state, by processor."""
+    """Numbers in the sink of what records refer to: by key, by state, by processor."""
 
     region: Ints  # of a key, -1 none
     user: Flags  # whether a key is of a user event
     own: Flags  # whether a key is of a call of the library
     collective: Ints  # text of a key's operation, -1 none
     state: Ints  # region of a state, -1 none
-    trace: int  # the key of the trace itself, -1 none
+    trace: int  # the key of the tracing itself, -1 none
     known: Ints  # processors, sorted
     index: Ints  # their locations
-    cpus: Ints  # processors that are no host
+    cpus: Ints  # processors that are not the host
 
 
 class Walk:
-    """One processor on its way to the sink."""
+    """One processor being imported into the sink."""
 
     def __init__(self, place: RecordPlace, intake: Intake, names: Names, folder: Path) -> None:
         self.place, self.intake, self.names, self.folder = place, intake, names, folder
@@ -101,7 +101,7 @@ class Walk:
         self._risen = False  # whether all records are known to be in order of time
 
     def rows(self) -> Iterator[Rows]:
-        """All its rows; the location and the notes of the place are complete afterwards."""
+        """All its rows; afterwards the location and the findings of the place are complete."""
         place, location = self.place, self.place.location
         location.records = self.size
         if not self.size:
@@ -115,7 +115,7 @@ class Walk:
             location.doubt = location.last - location.first
 
     def _parts(self) -> Iterator[AnyArray]:
-        """Records in the order of lines, their times in ticks, those left out that are of no use."""
+        """Useful records in the order of lines, their times in ticks."""
         place, spill, decimals = self.place, self.intake.spill, self.intake.decimals
 
         def read() -> Iterator[AnyArray]:
@@ -138,10 +138,10 @@ class Walk:
         place.note("times rounded", rounded, line, decimals=decimals)
 
     def _since(self, parts: list[AnyArray] | None, read: Callable[[], Iterator[AnyArray]]) -> int:
-        """The first line of the last run on the clock that counts, format A."""
+        """The first line of the last run on the final clock, format A."""
         self._risen = parts is not None and len(parts) == 1 and rising(parts[0])
         if self._risen and not self.intake.notes[ln.CLOCKS]:
-            return 0  # nothing has set the clock, and no run begins before the one before it ends
+            return 0  # nothing sets the clock, and no run begins before the one before it ends
         jumps, run = np.zeros(kn.JUMPS, np.int64), np.zeros(kn.RUN, np.int64)
         first = 0
         for part in parts or read():
@@ -181,7 +181,7 @@ class Walk:
         yield from self._walk(records, after[::-1])
 
     def _judge(self, seen: Ints, facts: Ints) -> None:
-        """What follows from all records of the processor: how its states are found, what is lost."""
+        """Decide from all records of the processor how its states are found, and report what is lost."""
         place, location, (times, lines) = self.place, self.place.location, seen.T
         assert location.first is not None and location.last is not None
         elapsed = location.last - location.first
@@ -216,7 +216,7 @@ class Walk:
             location.damage = "incomplete"
 
     def _judge_statistics(self, times: Ints, facts: Ints) -> bool:
-        """Of format A; whether anything says what the processor did."""
+        """For format A; returns whether anything tells what the processor did."""
         place, location = self.place, self.place.location
         calls = [tb.SEND, tb.RECV, tb.RECV_BLOCKING, tb.RECV_WAKING, tb.SYNC]
         others = [tb.MESSAGE, tb.TRACE_MARK, tb.BLOCK_BEGIN, tb.BLOCK_END, tb.TRACE_MARKS]
@@ -233,8 +233,8 @@ class Walk:
             )  # fmt: skip
         elif not place.usable and called:
             place.note("sends without duration", 1, self.line)
-        # Blocks and barriers of the library send and receive on their own, at most with everybody each time,
-        # and a user's block may do so however often.
+        # Blocks and barriers of the library send and receive on their own, to each processor at most once
+        # each time; a user's block may do so any number of times.
         hidden = (times[tb.SYNC] + facts[kn.CLOSED]) * len(self.names.cpus)
         gaps = (
             facts[kn.NUMBER_RECEIVED] - times[tb.RECV] - times[tb.RECV_WAKING],
@@ -280,7 +280,7 @@ class Walk:
             yield from self._marks(chunk)
         still = np.append(np.repeat(names.region, dangling), names.state[self.carry[kn.NOW]])
         yield "events", events_at(self.last, EventKind.LEAVE, still[still >= 0])
-        # Who never writes one of the two has a habit.
+        # Nearly all of them without a partner is the writer's habit, not damage.
         ends = place.found[[tb.ORPHANS, tb.OPENED], 0]
         habit = ends.max() > 0.9 * (entered.sum() + ends[0])
         for kind in (tb.ORPHANS, tb.OPENED):
@@ -323,7 +323,7 @@ class Walk:
         operations["communicator"] = subset & 0xFFFFFFFF
         place = np.minimum(np.searchsorted(names.known, root), len(names.known) - 1)
         operations["root"] = np.where(names.known[place] == root, names.index[place], -1)
-        # Those of former chunks that are over now, found by their lines.
+        # Collectives of former chunks that end here, found by their lines.
         over = operations[(at < begin) & (partner >= 0)]
         if len(over):
             order = np.argsort(self.held["line"])
@@ -357,7 +357,7 @@ class Walk:
         yield "marks", {"time": chosen["time"].copy(), "kind": kind, "value": value}
 
     def _compare(self, durations: Ints) -> None:
-        """Totals of the trace's own statistics against the sums of the paired events, format B."""
+        """Compare totals of the trace's own statistics with the sums of the paired events, format B."""
         place, unit = self.place, 10.0**-self.intake.decimals
         wrong = []
         for key, event in enumerate(self.intake.keys.values.tolist()):
