@@ -96,7 +96,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     """
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
-    from desktop.workbench.contrasting import names_of, pairs_by_run, phased_run
+    from desktop.workbench.contrasting import labels_of, load_phased, pairs_by_run
     from desktop.workbench.model import run_keys
 
     members, matched, axis, reference, share = select(options)
@@ -104,11 +104,11 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(members)}")
     if not 0 <= reference < len(members):
         raise ValueError(f"--reference {reference + 1}: there are {len(members)} runs")
-    names = names_of([run for run, _, _ in members])
+    names = labels_of([run for run, _, _ in members])
     runs = []
     for k, (one, phases, project) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        runs.append(phased_run(names[k], one, phases, project, part, seen)[0])
+        runs.append(load_phased(names[k], one, phases, project, part, seen)[0])
     counted = runs[reference].curve.quantity
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")

@@ -77,11 +77,11 @@ def run(
     from desktop.core.phase_names import phase_names
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
-    from desktop.workbench.contrasting import load, names_of, phased
+    from desktop.workbench.contrasting import labels_of, load_curve, phased
 
     sides = [select(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
     members = [one for side in sides for one in side]
-    labels = names_of([one for one, _, _ in members])
+    labels = labels_of([one for one, _, _ in members])
     doings: list[Doings | None] = []
 
     def first(store: TraceStore) -> None:
@@ -92,7 +92,7 @@ def run(
     runs: list[Phased] = []
     for k, (one, phases, project) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        curve, landmarks = load(one, project, part, seen if k else first)
+        curve, landmarks = load_curve(one, project, part, seen if k else first)
         one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST), landmarks)
         if phases is None and one_run.fit.n > MOST:
             one_run = phased(labels[k], curve, _as(one_run, MOST), landmarks)

@@ -214,7 +214,7 @@ def _fit_lines(
     from desktop.workbench import model_results as results
 
     among = choice if choice.tried > 1 else None
-    lines = [*result["sentences"], *results.summary(fit, test, len(selection.excluded), among)]
+    lines = [*result["sentences"], *results.fit_summary(fit, test, len(selection.excluded), among)]
     lines += [fit.response.note] if fit.response.note else []
     lines += results.parameter_sheet(fit).lines()
     lines += forms.lines() if forms is not None else []

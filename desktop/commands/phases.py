@@ -133,7 +133,7 @@ def _firm(run: CommandRun, model: PhaseFit) -> tuple[Firm | None, ...]:
         from desktop.core.contrast import Phased, align
         from desktop.core.firmness import over_runs
         from desktop.data.project_file import is_project
-        from desktop.workbench.contrasting import phased_run, plain_run
+        from desktop.workbench.contrasting import load_phased, plain_run
         from desktop.workbench.keeping import read_workspace
         from desktop.workbench.model import PhaseSettings
 
@@ -145,7 +145,7 @@ def _firm(run: CommandRun, model: PhaseFit) -> tuple[Firm | None, ...]:
                 members = [(one, one.project.phases, file) for one in read_workspace(file).runs]
             else:
                 members = [(plain_run(file, settings), settings, None)]
-            runs += [phased_run(one.trace.name, one, phases, at, progress)[0] for one, phases, at in members]
+            runs += [load_phased(one.trace.name, one, phases, at, progress)[0] for one, phases, at in members]
     return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
 
 

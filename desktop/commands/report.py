@@ -124,7 +124,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     else:
         subjects, compare = [_of_trace(options, span, opening)], None
         choices, current = ReportChoices(), 0
-    base = presenting.contents(choices)
+    base = presenting.contents_of(choices)
     selected = kind == "pptx" and (figures is not None or tables is not None)
     style, theme = options.style or choices.style, options.theme or choices.theme
     file = template_of(options, kind)
@@ -202,7 +202,7 @@ def _of_project(
     run that was shown, and its number."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.contrasting import contrast, names_of
+    from desktop.workbench.contrasting import contrast, labels_of
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.limiting import limited
     from desktop.workbench.model import ReportChoices
@@ -216,7 +216,7 @@ def _of_project(
     if span is not None:
         whole = -math.inf, math.inf
         runs = tuple(replace(run, project=limited(run.project, span, whole)) for run in runs)
-    names = names_of(runs)
+    names = labels_of(runs)
     if not runs:
         if not workspace.tables:
             raise ProjectError("holds no run to report on", file=options.file)

@@ -12,7 +12,7 @@ from desktop.core.units import count, instant
 from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.pages import fill_layout, set_up
-from desktop.workbench.limiting import waiting
+from desktop.workbench.limiting import count_outside
 from desktop.workbench.model import Project
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
@@ -57,7 +57,7 @@ def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator
         text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "End it: fit the processors that compute"
         yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
-        outside = waiting(snapshot.project)
+        outside = count_outside(snapshot.project)
         waits = f"; {count(outside, 'breakpoint')} outside of it not applied" if outside else ""
         tip = "End it: analyse the whole run"
         tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""

@@ -94,7 +94,7 @@ def material_of(snapshot: Snapshot) -> Material | None:
         locked=snapshot.project.phases.locked,
         doubt=snapshot.document.doubt.short if snapshot.document.doubt else "",
         tracks=tuple(curve for _, curve in snapshot.tracks),
-        predicted=presenting.predicted(snapshot.imagined),
+        predicted=presenting.prediction_of(snapshot.imagined),
         firm=snapshot.firm,
         boundaries=snapshot.boundaries,
     )
@@ -631,7 +631,7 @@ class ReportDialog(ExportDialog):
             looks = ["--live", *look_words("colour", self._colours, "light", own=own)]
             return command_line(source, subject, Contents(), output, title, looks=looks)
         looks = look_words(options.style, self._colours, options.theme, own=own)
-        return command_line(source, subject, presenting.contents(options), output, title, looks=looks)
+        return command_line(source, subject, presenting.contents_of(options), output, title, looks=looks)
 
     def _keep(self) -> None:
         if self._remember is not None:
@@ -654,7 +654,7 @@ class ReportDialog(ExportDialog):
         from desktop.ui.reporting import write, write_live
 
         snapshot, title, options, colours = self._snapshot, self.title.text(), self.choices, self._colours
-        contents, command, own = presenting.contents(options), self._command(path.name), self._user_file
+        contents, command, own = presenting.contents_of(options), self._command(path.name), self._user_file
         assert snapshot.document is not None
         place = snapshot.document.store
         self._keep()

@@ -178,7 +178,7 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            summary = results.summary(new.fit, new.test, out, new.choice)
+            summary = results.fit_summary(new.fit, new.test, out, new.choice)
             first, *more = map(escape, new.headline)
             lines = [" ".join([f"<b>{first}</b>", *more]), *map(escape, summary)]
         lines += [

@@ -484,7 +484,7 @@ class TracePage(Page):
         if afresh or new.tracks != old.tracks:
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
-            self.curve_view.show_over(predicted=presenting.predicted(new.imagined))
+            self.curve_view.show_over(predicted=presenting.prediction_of(new.imagined))
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)

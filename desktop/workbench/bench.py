@@ -136,7 +136,7 @@ class EditBench(Bench[S], Generic[S, Tree]):
         lane.submit(title, work, done, self._failed, lambda task: self._show(task=task))
 
     def _failed(self, error: BaseException) -> None:
-        self._show(problem=sentence(error), task=None)
+        self._show(problem=problem_text(error), task=None)
 
     def _restart(self, project: Tree) -> None:
         """Another document: nothing of the old one can be undone."""
@@ -148,7 +148,7 @@ class EditBench(Bench[S], Generic[S, Tree]):
         raise NotImplementedError
 
 
-def sentence(error: BaseException, *expected: type[Exception]) -> str:
+def problem_text(error: BaseException, *expected: type[Exception]) -> str:
     """What went wrong; unexpected errors (none of ours, of `expected`, no ValueError) are called so."""
     text = str(error) if isinstance(error, expected) else of_error(error)
     return text or f"something went wrong ({type(error).__name__}: {error})"

@@ -18,7 +18,7 @@ from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
-from desktop.workbench.bench import Bench, changed, sentence
+from desktop.workbench.bench import Bench, changed, problem_text
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.keeping import ProjectStore, compared_trace
 from desktop.workbench.model import (
@@ -186,11 +186,9 @@ class RunComparison(Bench[ContrastSnapshot]):
         if not self._watched and len(workspace.runs) < REPEATS:
             return
         keys, comparison = run_keys(workspace.runs), workspace.comparison
-        compared = [key for key in keys if key not in comparison.hidden][:MOST]
-        names = names_of(workspace.runs)
-        entries = tuple(
-            ComparedRun(key, name, key in compared) for key, name in zip(keys, names, strict=True)
-        )
+        members = [key for key in keys if key not in comparison.hidden][:MOST]
+        names = labels_of(workspace.runs)
+        entries = tuple(ComparedRun(key, name, key in members) for key, name in zip(keys, names, strict=True))
         question = {"entries": entries, "comparison": comparison}
         if self._watched and question != {
             "entries": self.snapshot.entries,
@@ -202,7 +200,7 @@ class RunComparison(Bench[ContrastSnapshot]):
             return  # what the shown run is compared by is about to change
         requests = [
             _RunRequest(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
-            if key in compared
+            if key in members
         ]  # fmt: skip
         runs = (tuple(requests), comparison.reference, comparison.matched, comparison.systems)
         request = (*runs, comparison.axis, comparison.share) if self._watched else runs
@@ -234,7 +232,7 @@ class RunComparison(Bench[ContrastSnapshot]):
             self._show(**answer, refining=False, task=None, problem="")
 
         def failed(error: BaseException) -> None:
-            self._show(problem=sentence(error, OSError) if watched else "", refining=False, task=None)
+            self._show(problem=problem_text(error, OSError) if watched else "", refining=False, task=None)
 
         self._show(refining=watched)
         self._comparing.submit(
@@ -314,7 +312,7 @@ def _answer(
         repeated: _Repeated = (None, ()) if few else _repeated(requests, _aligned(comparison, keys, runs)[0])
         return tuple(loaded), repeated, {}
     job.step(0, 0, "subtracting")
-    contrast, held = compared(comparison, keys, runs, placed)
+    contrast, held = compare(comparison, keys, runs, placed)
     alignment = contrast.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
     answer: dict[str, object] = {
@@ -362,10 +360,10 @@ def _load_run(
         if same and old.request.run.trace == request.run.trace and old.request.in_window is None:
             again = phased(request.name, old.phased.curve, project.phases, old.landmarks)
             return _LoadedRun(request, replace(again, program=old.phased.program), old.landmarks)
-    return _LoadedRun(request, *phased_run(request.name, request.run, project.phases, path, progress))
+    return _LoadedRun(request, *load_phased(request.name, request.run, project.phases, path, progress))
 
 
-def phased_run(
+def load_phased(
     name: str,
     run: KeptRun,
     phases: PhaseSettings | None,
@@ -373,7 +371,7 @@ def phased_run(
     progress: Progress,
     seen: Callable[[TraceStore], object] | None = None,
 ) -> tuple[Phased, Landmarks | None]:
-    """`load` and `phased`, with what the program's regions are called; and the structure events."""
+    """`load_curve` and `phased`, with the names of the program's regions; and the structure events."""
     regions: list[str] = []
 
     def look(store: TraceStore) -> None:
@@ -381,11 +379,11 @@ def phased_run(
         if seen is not None:
             seen(store)
 
-    curve, landmarks = load(run, project, progress, look)
+    curve, landmarks = load_curve(run, project, progress, look)
     return replace(phased(name, curve, phases, landmarks), program=frozenset(regions)), landmarks
 
 
-def load(
+def load_curve(
     run: KeptRun, project: Path | None, progress: Progress, seen: Callable[[TraceStore], object] | None = None
 ) -> tuple[StepCurve, Landmarks | None]:
     """The curve of a run, by its rules and within its limit, and what is known of its structure; `project`:
@@ -427,7 +425,7 @@ def phased(
     return Phased(name, curve, phases.fit(curve, landmarks))
 
 
-def compared(
+def compare(
     comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased], previous: Placement | None = None
 ) -> tuple[Contrast, int]:
     """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold.
@@ -464,7 +462,7 @@ def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:
     ][:MOST]
     if len(members) < 2:
         return None
-    return compared(comparison, [key for key, _ in members], [run for _, run in members])[0]
+    return compare(comparison, [key for key, _ in members], [run for _, run in members])[0]
 
 
 def pairs_by_run(
@@ -497,7 +495,7 @@ def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:
     )
 
 
-def names_of(runs: Sequence[KeptRun]) -> tuple[str, ...]:
+def labels_of(runs: Sequence[KeptRun]) -> tuple[str, ...]:
     """`run_names` of runs; where the analysis of one is limited, with its range of time."""
     names = []
     for name, run in zip(run_names([run.trace for run in runs]), runs, strict=True):

@@ -53,7 +53,7 @@ def effect_word(half: bool) -> str:
     return "half effect" if half else "effect"
 
 
-def meaning(half: bool) -> str:
+def effect_meaning(half: bool) -> str:
     if half:
         return "half the difference of the means with and without the delay, the model's coefficient"
     return "mean with the delay minus mean without"
@@ -75,7 +75,7 @@ def effects(analysis: Effects, unit: str, *, every: Effects | None = None, half:
     columns = (
         Column("In", "Whether the model has this term (Space or Del)", check=True),
         Column("Term"),
-        Column(title, f"{title}: {meaning(half)}", unit),
+        Column(title, f"{title}: {effect_meaning(half)}", unit),
         Column("SE", f"Standard error from {METHODS[analysis.error]}", unit, 3),
         Column("t", "Over its standard error", significant=3),
         Column(
@@ -265,12 +265,12 @@ def ranking(search: ArraySearch) -> Rows:
         run: Value = int(name) if name.isdigit() else name
         share: Value = search.percent(place) if search.base >= 0 else None
         cells: tuple[Value, ...] = (
-            place + 1, run, search.mean[place], share, *map(exact, setting), search.count[place]
+            place + 1, run, search.mean[place], share, *map(as_whole, setting), search.count[place]
         )  # fmt: skip
         rows.append(TableRow(cells, name, "strong" if base else "", "The unperturbed program" * base))
     return columns, rows
 
 
-def exact(value: float) -> Value:
+def as_whole(value: float) -> Value:
     """A number that is usually whole."""
     return int(value) if value.is_integer() else value

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOW, _HIGH = {"-", "-1", "0", "−"}, {"+", "1", "+1"}
 
 
-def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tuple[float, ...]]:
+def read_pasted(text: str, experiment: Experiment, first: int = 1) -> dict[int, tuple[float, ...]]:
     """Order (from 1) -> responses, from pasted text.
 
     Numbers alone, a line each, belong to the trials from `first` on. Under a heading every row says which

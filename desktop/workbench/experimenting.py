@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from desktop.progress import Cancelled, Progress
-from desktop.workbench.bench import EditBench, changed, sentence
+from desktop.workbench.bench import EditBench, changed, problem_text
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
@@ -675,10 +675,10 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def paste(self, text: str, first: int = 1) -> int:
         """Enter pasted responses, from trial `first` on or as their heading says; how many."""
-        from desktop.workbench.entering import entered
+        from desktop.workbench.entering import read_pasted
 
         experiment = self._experiment
-        values = None if experiment is None else self.result_of(lambda: entered(text, experiment, first))
+        values = None if experiment is None else self.result_of(lambda: read_pasted(text, experiment, first))
         return len(values) if values is not None and self.enter(values) else 0
 
     def collect(self) -> None:
@@ -812,7 +812,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         try:
             answer = call()
         except (DesktopError, ValueError, OSError) as error:
-            self._show(problem=sentence(error))
+            self._show(problem=problem_text(error))
             return None
         if self.snapshot.problem:
             self._show(problem="")

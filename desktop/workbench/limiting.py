@@ -40,7 +40,7 @@ def limited(project: Project, limit: Span | None, whole: Span) -> Project:
     return replace(project, phases=phases, limit=limit, aside=None if aside == SetAside() else aside)
 
 
-def waiting(project: Project) -> int:
+def count_outside(project: Project) -> int:
     """How many breakpoints, locked or by hand, a limit keeps from being applied."""
     if project.limit is None or project.aside is None:
         return 0

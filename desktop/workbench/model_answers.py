@@ -21,7 +21,7 @@ from desktop.core.factor_answers import (
 )
 from desktop.core.factor_intervals import FARTHEST, PInterval, interval, widths
 from desktop.core.units import capital, digits
-from desktop.workbench.model_results import convert, range_note, time_unit
+from desktop.workbench.model_results import convert, range_note, unit_of_time
 
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
@@ -138,7 +138,7 @@ def _against(fit: ModelFit, measured: Flags, axis: int, best: int, other: int) -
 def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
     at = np.array([float(p)])
     value, low, high = (float(convert(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
-    unit = time_unit(fit)
+    unit = unit_of_time(fit)
     if value <= 0:
         text = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
     elif np.isfinite(low):
@@ -231,7 +231,7 @@ def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
     wide = place.high - place.low >= 0.05 * best
     between = f" (95 %: between {_whole(place.low)} and {high})" if wide else ""
     return (
-        f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}{between}; beyond, more "
+        f"Up to p = {_whole(best)}, where it is {digits(value)} {unit_of_time(fit)}{between}; beyond, more "
         f"processors cost time.{' That is beyond what was measured.' if beyond else ''}"
     )
 

@@ -89,7 +89,7 @@ def _sheet(
     return ResultSheet(tuple(column for column, _ in columns), table, frozenset(alarming))
 
 
-def unit_of(fit: ModelFit) -> str:
+def response_unit(fit: ModelFit) -> str:
     """What the response is counted in: ``s``, ``t'`` or, for its logarithm, ``ln``."""
     return {"t": "s", "log": "ln"}.get(fit.response.kind, "t'")
 
@@ -119,7 +119,7 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
         (Column("t'", "Time × p × peak rate / operations: an inverse efficiency", name="response"), response),
         (Column("Fitted", "", unit, name="fitted"), fitted),
         (Column("Residual", "Measured less fitted; the logarithm of measured over fitted where logarithms "
-                "are fitted", unit_of(fit) if fit else unit, 3, name="residual"), residual),
+                "are fitted", response_unit(fit) if fit else unit, 3, name="residual"), residual),
         (Column("Error", "(measured − fitted) / measured", "%", 3, name="error"), relative),
         (Column("Studentized", "Residual over the spread that the other points have; beyond ±3 is rare",
                 significant=3, name="studentized"), student),
@@ -288,7 +288,7 @@ def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
                 seen[c, s] = np.median(convert(fit, c, s, data.p[at_p], fit.response.y[at_p], "time"))
             notes.append(range_note(fit, c, s, p))
     pairs = [(c, s) for c in range(shape[0]) for s in range(shape[1])]
-    unit = time_unit(fit)
+    unit = unit_of_time(fit)
     columns = (
         (Column("Code", name="code"), [data.codes[c] for c, _ in pairs]),
         (Column("System", name="system"), [data.systems[s] for _, s in pairs]),
@@ -336,7 +336,7 @@ def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
     return _sheet(columns, (), keys)
 
 
-def time_unit(fit: ModelFit) -> str:
+def unit_of_time(fit: ModelFit) -> str:
     """Of times: seconds, or W / r_peak where the table holds t' only."""
     return "s" if fit.in_seconds else "W/r_peak"
 
@@ -371,7 +371,7 @@ class CellScaling:
     measured: tuple[float, float] | None
 
 
-def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> CellScaling:
+def cell_scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> CellScaling:
     """Measurements and fitted curve of a cell from the table's least p to `largest`."""
     data = fit.data
     index = np.flatnonzero((data.code == code) & (data.system == system))
@@ -442,7 +442,7 @@ def convert(
 def quantity_title(fit: ModelFit, quantity: Quantity) -> str:
     """The axis' title with its unit."""
     if quantity == "time":
-        return f"Time ({time_unit(fit)})"
+        return f"Time ({unit_of_time(fit)})"
     if quantity == "t'":
         has_work = fit.data.transformed or fit.data.work is not None
         return "t' = t p r_peak / W" if has_work else "t' (median of each code is 1)"
@@ -509,7 +509,7 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Float
 # --- words ---
 
 
-def summary(
+def fit_summary(
     fit: ModelFit, test: FTest | None, left_out: int, choice: FactorChoice | None = None
 ) -> tuple[str, ...]:
     """What has to be known of a fit, in a few lines. `choice`: among what it was chosen."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.workbench.bench import Bench, sentence
+from desktop.workbench.bench import Bench, problem_text
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.keeping import ProjectStore, compared_trace
 from desktop.workbench.model import KeptRun, run_keys
@@ -64,7 +64,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
             self._show(model=outcome[0], matched=outcome[1], task=None, problem="")
 
         def failed(error: BaseException) -> None:
-            self._show(model=None, matched="", task=None, problem=sentence(error, OSError))
+            self._show(model=None, matched="", task=None, problem=problem_text(error, OSError))
 
         self._show(task=Task("Modelling phases"), problem="")
         self._lane_of_phases.submit(

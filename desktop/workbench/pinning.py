@@ -77,7 +77,7 @@ class PinnedFactor:
     phases: tuple[PhaseOf, ...] = ()
 
 
-def in_phases(
+def pin_phases(
     path: Path,
     regions: Sequence[str],
     phases: Sequence[int],
@@ -151,4 +151,4 @@ def pin(path: Path, job: Progress, stop: Bytes | None = None) -> Pinned:
         breakpoints = suggestion.fit(curve, sweep).breaks.tolist()
         ranges = list(pairwise(breakpoints))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.85, 1.0))
-        return in_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)
+        return pin_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)

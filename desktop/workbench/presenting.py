@@ -27,7 +27,7 @@ def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[
     )
 
 
-def predicted(imagined: Imagined) -> Predicted | None:
+def prediction_of(imagined: Imagined) -> Predicted | None:
     """The run with changes, if any are asked for."""
     prediction = imagined.drawn
     curve = None if prediction is None else prediction.curve
@@ -40,7 +40,7 @@ def predicted(imagined: Imagined) -> Predicted | None:
     )
 
 
-def contents(choices: ReportChoices) -> Contents:
+def contents_of(choices: ReportChoices) -> Contents:
     """What a report holds by these choices."""
     from desktop.data.material import FIGURES
     from desktop.data.report import TABLES, Contents

@@ -17,7 +17,7 @@ from desktop.workbench.jobs import Deliver, Executor, Job, at_once
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import KeptTable
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
-from desktop.workbench.pinning import Pinned, PinnedFactor, in_phases
+from desktop.workbench.pinning import Pinned, PinnedFactor, pin_phases
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
         ]
 
         def work(job: Job) -> Pinned:
-            return in_phases(document.source, regions, [k for k, _ in phases], [s for _, s in phases], job)
+            return pin_phases(document.source, regions, [k for k, _ in phases], [s for _, s in phases], job)
 
         def done(pinned: Pinned) -> None:
             self._show(pinned=pinned)

@@ -494,7 +494,7 @@ def residual_lane(
     extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
     reach = min(extreme, max(float(np.abs(mean[some]).max(initial=0.0)), 4 * float(rms[show].max(initial=0))))
     reach = residual_reach(reach, run.levels, heights)
-    top = round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
+    top = round_reach(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
     steps = np.where(low < high, 9, 1)
     values = Columns(low, high, mean, mean, mean, steps)
     ends = np.clip([fit.breaks[show], fit.breaks[show + 1]], x[0], x[-1])
@@ -871,7 +871,7 @@ def _difference_lane(
         most = min(most, max(4 * float(np.quantile(every, 0.75)), 1.0))
     unit = "%" if how.relative else "% pts" if placement.share else of.short
     factor = 1.0 if unit == of.short else 100.0
-    top = round_up(most * factor * 1.02) / factor if most > 0 else 1.0
+    top = round_reach(most * factor * 1.02) / factor if most > 0 else 1.0
     parts = []
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
     of_area = of.per(of_area)
@@ -916,7 +916,7 @@ def _links(contrast: Contrast) -> Iterator[Link]:
             yield Link(k - 1, row, a, b, c, d, float(np.nan_to_num(min(alike))))
 
 
-def round_up(value: float) -> float:
+def round_reach(value: float) -> float:
     """The next of 1, 1.5, 2, 3, 5, 7.5, 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next((m * power for m in (1, 1.5, 2, 3, 5, 7.5) if m * power >= value), 10 * power)

@@ -118,7 +118,7 @@ class SweepResult(NamedTuple):
     landmarks: Landmarks | None
 
 
-def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
+def sweep_key(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
     """Of the sweep that belongs to settings; annotations count where they are about all locations."""
     marks = None if phases.pure else marks_of(annotations)
     return SweepKey(phases.model, phases.locked, marks, phases.basis)
@@ -194,7 +194,7 @@ def open_source(source: Path, options: OpenOptions, project: Project | None, job
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         request = Project() if project is None else project
-        key = key_of(request.phases, request.annotations)
+        key = sweep_key(request.phases, request.annotations)
         free, lack = key._replace(locked=()), ""
         try:
             rough = _coarse_run(store, request, free, job)
@@ -204,7 +204,7 @@ def open_source(source: Path, options: OpenOptions, project: Project | None, job
                 raise
             lack = f"{error}; shown is what computes"
             whole = analysed = build_run(store, request.rules, free, job)
-        if project is not None and project.limit is not None and holds(whole[0].curve, project.limit):
+        if project is not None and project.limit is not None and covers(whole[0].curve, project.limit):
             analysed = part_of(whole[0], project.limit, key, job)
     except BaseException:
         store.close()
@@ -305,7 +305,7 @@ def ends_of(curve: StepCurve) -> tuple[float, float]:
     return curve.start, curve.start + curve.duration
 
 
-def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
+def covers(curve: StepCurve, span: tuple[float, float]) -> bool:
     """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
     start, end = ends_of(curve)
     return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
@@ -340,10 +340,10 @@ def reaches(sweep: Sweep) -> int:
 
 def with_breakpoints(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
     """The fit with the breakpoints of saved settings; see `PhaseSettings.fit`."""
-    return replace(within(phases, run.curve), suggested=phases.suggested).fit(run.curve, like=like)
+    return replace(settings_on(phases, run.curve), suggested=phases.suggested).fit(run.curve, like=like)
 
 
-def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
+def with_names(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
     """A fit with what its phases are called."""
     names = phase_names(run.doings, fit.breaks, project.given_names, project.names)
     return fit if names == fit.names else replace(fit, names=names)
@@ -353,7 +353,7 @@ def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
     return tuple(phase_table(run.curve, fit))
 
 
-def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
+def settings_on(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Saved settings, on a curve that may have changed since."""
     start, end = ends_of(curve)
     locked = tuple(t for t in phases.locked if start < t < end)

@@ -52,22 +52,22 @@ from desktop.workbench.tracing import (
     SweepResult,
     TraceRun,
     build_run,
+    covers,
     ends_of,
     first_settings,
-    holds,
-    key_of,
     load_and_compile,
-    named,
     open_source,
     part_of,
     problem_of,
     reaches,
     rows_of,
+    settings_on,
     stamp_of,
     suggested_of,
+    sweep_key,
     sweep_of,
     with_breakpoints,
-    within,
+    with_names,
 )
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
@@ -256,7 +256,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 fitting = replace(former, curve=run.name)
                 if run.limit != former.limit:  # of a trace that has become another
                     fitting = limited(former, None, ends_of(run.curve))
-                fitting = replace(fitting, phases=within(fitting.phases, run.curve))
+                fitting = replace(fitting, phases=settings_on(fitting.phases, run.curve))
                 self._turn_to(branch if fitting == former else self.history.branch(fitting, self.turn))
             else:
                 self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
@@ -593,7 +593,7 @@ class Workbench(EditBench[Snapshot, Project]):
         whole = ends_of(run.whole.curve)
         if span is not None:
             span = max(min(span), whole[0]), min(max(span), whole[1])
-            if not holds(run.whole.curve, span):
+            if not covers(run.whole.curve, span):
                 self._show(problem=Problem("The range is too short to be analysed, select a longer one."))
                 return
         if span == whole:
@@ -1190,7 +1190,7 @@ class Workbench(EditBench[Snapshot, Project]):
         return fit
 
     def _key(self, phases: PhaseSettings) -> SweepKey:
-        return key_of(phases, self.project.annotations)
+        return sweep_key(phases, self.project.annotations)
 
     def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
@@ -1208,7 +1208,7 @@ class Workbench(EditBench[Snapshot, Project]):
         landmarks, project = None if sweep is None else sweep.landmarks, self.project
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
-            fit = named(run, self._timed_fit(run, phases, fits, landmarks, job.stop), project)
+            fit = with_names(run, self._timed_fit(run, phases, fits, landmarks, job.stop), project)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(answer: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
@@ -1288,7 +1288,7 @@ class Workbench(EditBench[Snapshot, Project]):
             if bare is fit and how == names:
                 recent.append(recent.pop(k))
                 return fit_named
-        fit_named = named(run, fit, self.project)
+        fit_named = with_names(run, fit, self.project)
         recent.append((fit, names, fit_named))
         del recent[:-NAMED]
         return fit_named

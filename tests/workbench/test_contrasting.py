@@ -18,9 +18,9 @@ from desktop.workbench.contrasting import (
     MOST,
     RunComparison,
     contrast,
-    load,
+    load_curve,
+    load_phased,
     phased,
-    phased_run,
     plain_run,
     run_names,
 )
@@ -69,7 +69,7 @@ def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.
     first = run_comparison.snapshot
     assert first.alignment is not None and first.placement is not None and not first.problem
     assert [run.name for run in first.alignment.runs] == ["run0.csv", "run1.csv", "run2.csv"]
-    monkeypatch.setattr("desktop.workbench.contrasting.load", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr("desktop.workbench.contrasting.load_curve", lambda *_: pytest.fail("read again"))
     run_comparison.refresh()
     assert run_comparison.snapshot.alignment is first.alignment, "nothing was asked"
     run_comparison.change(axis="normalised")
@@ -195,7 +195,7 @@ def test_a_project_without_a_window(tmp_path: Path) -> None:
         plain_run(curve(tmp_path / f"{k}.csv", 4, 1, k), PhaseSettings("constant", 3)) for k in (2, 3)
     )
     runs = tuple(replace(run, trace=replace(run.trace, sha256=run.trace.name * 20)) for run in runs)
-    curves = [load(run, None, Progress())[0] for run in runs]
+    curves = [load_curve(run, None, Progress())[0] for run in runs]
     made = [phased(run.trace.name, c, run.project.phases) for run, c in zip(runs, curves, strict=True)]
     first, second = run_keys(runs)
     asked = Comparison(second, axis="phases", matched=(Matched(second, first, 3, 3, ((2, 0),)),))
@@ -206,7 +206,7 @@ def test_a_project_without_a_window(tmp_path: Path) -> None:
     assert contrast(Workspace(runs, comparison=hidden), made) is None
     (tmp_path / "2.csv").unlink()
     with pytest.raises(ProjectError, match="is not at"):
-        load(runs[0], None, Progress())
+        load_curve(runs[0], None, Progress())
 
 
 def test_the_suggested_phases_are_those_of_the_curve() -> None:
@@ -222,7 +222,7 @@ def test_phases_of_a_run_that_is_not_shown_are_those_of_the_window() -> None:
     bench.set_n(5)
     fit, asked = bench.snapshot.fit, bench.snapshot.project.phases
     assert fit is not None and asked.breaks is None
-    found, _ = phased_run("x", plain_run(sample, asked), asked, None, Progress())
+    found, _ = load_phased("x", plain_run(sample, asked), asked, None, Progress())
     assert found.fit.breaks.tolist() == fit.breaks.tolist()
     assert phased("x", found.curve, asked).fit.breaks.tolist() != fit.breaks.tolist()
     bench.close()

@@ -26,7 +26,7 @@ from desktop.data.project_file import write
 from desktop.data.statistics import Statistics
 from desktop.workbench.contrasting import RunComparison
 from desktop.workbench.keeping import ProjectStore
-from desktop.workbench.limiting import limited, waiting
+from desktop.workbench.limiting import count_outside, limited
 from desktop.workbench.model import KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
@@ -69,7 +69,7 @@ def test_all_breaks_come_back_when_the_limit_goes(
             assert part.phases.breaks == (limit[0], *inside, limit[1])
         assert set(part.phases.locked) == {t for t in project.phases.locked if limit[0] < t < limit[1]}
         hidden = {*project.phases.locked, *(project.phases.breaks or ())[1:-1]}
-        assert waiting(part) == len([t for t in hidden if not limit[0] < t < limit[1]])
+        assert count_outside(part) == len([t for t in hidden if not limit[0] < t < limit[1]])
     assert limited(part, None, WHOLE) == project
 
 

@@ -410,10 +410,10 @@ def test_a_real_trace_gives_its_processors_and_time(monkeypatch: pytest.MonkeyPa
 def test_speed_up_and_efficiency_refer_to_the_least_p(bench: ModelBench) -> None:
     bench.open(times())
     fit = fit_of(bench)
-    time = results.scaling(fit, 0, 1, "time", 512)
+    time = results.cell_scaling(fit, 0, 1, "time", 512)
     for quantity, expected in (("speed-up", time.value[0] / time.value),
                                ("efficiency", time.value[0] / time.value / time.p)):  # fmt: skip
-        found = results.scaling(fit, 0, 1, quantity, 512)  # type: ignore[arg-type]  # names of the loop
+        found = results.cell_scaling(fit, 0, 1, quantity, 512)  # type: ignore[arg-type]  # names of the loop
         assert found.value == pytest.approx(expected)
         assert found.grid[-1] == 512 and found.measured == (1, 128)
         assert (found.low <= found.high).all()
@@ -426,17 +426,17 @@ def test_every_response_shows_the_same_times(bench: ModelBench, response: str) -
     bench.set_functions(["1/p", "1"])
     bench.set_response(response)
     fit = fit_of(bench)
-    found = results.scaling(fit, 1, 0, "time", 128)
+    found = results.cell_scaling(fit, 1, 0, "time", 128)
     assert found.value == pytest.approx([700 / p + 7 for p in P], rel=1e-9)
     assert np.interp(P, found.grid, found.fitted) == pytest.approx(found.value, rel=1e-6)
-    primes = results.scaling(fit, 1, 0, "t'", 128)
+    primes = results.cell_scaling(fit, 1, 0, "t'", 128)
     assert primes.value / primes.p == pytest.approx(found.value * (primes.value[0] / found.value[0]))
 
 
 def test_rows_that_were_left_out_can_still_be_drawn(class_a: ModelBench) -> None:
     selection = class_a.snapshot.selection
     assert selection is not None
-    whole = results.scaling(fit_of(class_a), 0, 0, "time", 256)
+    whole = results.cell_scaling(fit_of(class_a), 0, 0, "time", 256)
     class_a.exclude([selection.lines[3]], "odd")
     shown = class_a.snapshot
     assert shown.selection is not None
@@ -611,13 +611,13 @@ def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
 def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBench) -> None:
     shown = class_a.snapshot
     fit = fit_of(class_a)
-    lines = results.summary(fit, shown.test, 2)
+    lines = results.fit_summary(fit, shown.test, 2)
     text = " ".join(lines)
     for part in ("N = 116, 2 left out, 14 parameters, converged, 8 of 8 starts", "SSE 130.276 of SST 13937.2",
                  "R² 0.99065 against zero", "0.93283 against the mean", "F(18, 84) = 6.94",
                  "does not hold in the strict sense"):  # fmt: skip
         assert part in text, part
-    untested = results.summary(fit, None, 0)
+    untested = results.fit_summary(fit, None, 0)
     assert any("cannot be tested" in line for line in untested)
 
 
@@ -625,7 +625,7 @@ def test_what_is_best_is_chosen_and_what_comes_next_is_said(bench: ModelBench) -
     bench.open(example_table())
     shown = bench.snapshot
     assert shown.choice is not None and shown.choice.fit is shown.fit and fit_of(bench).response.kind == "log"
-    told = " ".join(results.summary(fit_of(bench), shown.test, 0, shown.choice))
+    told = " ".join(results.fit_summary(fit_of(bench), shown.test, 0, shown.choice))
     assert "by AICc: 1/p + 1/sqrt(p), fitted to log t'. Next: 1/p + 1, log t': 6.4" in told
     assert "works and speeds are" in told and "cells never measured" in told
     bench.set_response("t'")

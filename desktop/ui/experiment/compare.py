@@ -382,7 +382,7 @@ class CompareStep(Step):
 
 def _plain(value: float) -> Value:
     """A cell of a number that is usually whole; empty for 0."""
-    return effect_rows.exact(value) if value else None
+    return effect_rows.as_whole(value) if value else None
 
 
 def _few(names: Sequence[str], selected: str) -> list[str]:

@@ -300,7 +300,7 @@ class ReadStep(Step):
             spread = f" (s = {digits(math.sqrt(effects.variance), 3)}{unit}, {effects.df} df)"
         marked = sum(e.significant for e in effects.effects)
         self.words.setText(
-            f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
+            f"Numbers are {word}s: {effect_rows.effect_meaning(new.project.analysis.half)}. "
             f"Mean {digits(effects.mean)}{error}{unit}, {base} {digits(effects.unperturbed)}{plain}, "
             f"{count(len(effects.trials.y), 'trial')}. "
             f"Standard error from {effect_rows.METHODS[effects.error]}{spread}; R² {digits(effects.r2, 4)}. "

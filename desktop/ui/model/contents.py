@@ -11,7 +11,7 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.units import capital, digits
 from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.workbench import model_results as results
-from desktop.workbench.model_results import CELL_MEASURES, CellScaling, Quantity, unit_of
+from desktop.workbench.model_results import CELL_MEASURES, CellScaling, Quantity, response_unit
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def scaling(
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "Measured", "code": data.systems[s], "system": data.codes[c]}[cells]
-        cell_scaling = results.scaling(fit, c, s, quantity, largest)
+        cell_scaling = results.cell_scaling(fit, c, s, quantity, largest)
         colour: int | str = number % SERIES
         mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
         alone = cells == "cell"
@@ -155,7 +155,7 @@ def _previous_fit(snapshot: ModelSnapshot, quantity: Quantity, largest: float) -
     if not comparable or code not in old.data.codes or system not in old.data.systems:
         return []
     cell_before = old.data.codes.index(code), old.data.systems.index(system)
-    curve = results.scaling(old, *cell_before, quantity, largest)
+    curve = results.cell_scaling(old, *cell_before, quantity, largest)
     return [Series("line", curve.grid, curve.fitted, "Before the last exclusion", "muted", width=1.1)]
 
 
@@ -168,7 +168,7 @@ def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
 
     data = fit.data
     used = np.flatnonzero(fit.used)
-    unit = unit_of(fit)
+    unit = response_unit(fit)
     p = np.log(data.p[used])
     spread = (p - p.min()) / max(float(np.ptp(p)), 1e-9) * 0.5 - 0.25
     fitted_unit = "s" if fit.response.kind == "t" else "t'"
