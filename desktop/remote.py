@@ -16,7 +16,7 @@ from pathlib import Path
 
 # Nothing that ssh could take for an option or a command. One slash: as paths are normalised.
 _PLACE = re.compile(
-    r"ssh:/{1,2}((?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)(/.+)",
+    r"ssh:/{1,2}((?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?)(/.+)",
     re.ASCII,
 )
 _MOST_HOSTS = 100
@@ -52,9 +52,9 @@ def place(text: str | os.PathLike[str]) -> Path:
     if not text.startswith("ssh:/"):
         return Path(text)
     match = _PLACE.fullmatch(text)
-    if match is None or "\0" in text:
+    if match is None or not 0 < int(match[2] or 22) < 1 << 16 or "\0" in text:
         raise NoPlace(f"{text!r} is no place on another machine, write ssh://host/path/of/trace")
-    return RemotePath("ssh:", match[1], match[2].lstrip("/"))
+    return RemotePath("ssh:", match[1], match[3].lstrip("/"))
 
 
 def named(text: str | os.PathLike[str]) -> Path:

@@ -196,17 +196,13 @@ class Line:
         DesktopError : the other side says so, or cannot be reached at all.
         Cancelled : by `progress`, or because the process or the line is to end.
         """
-        while not self._connecting.acquire(timeout=0.1):
-            self._check(progress)
-        try:
+        with self.held(self._connecting, progress):
             if before is not None and (self._process is None or before != self.made):
                 raise LineLost("the line was lost")
             if self._process is None:
                 self._connect(progress)
             number = next(self._numbers)
             queue = self._waiting[number] = SimpleQueue()
-        finally:
-            self._connecting.release()
         try:
             self._write({"id": number, **request})
             while True:
@@ -255,6 +251,16 @@ class Line:
         asked = progress or at_work()
         if self._closed or ENDING[0] or (asked is not None and asked.cancelled):
             raise Cancelled
+
+    @contextmanager
+    def held(self, lock: RLock, progress: Progress | None = None) -> Iterator[None]:
+        """Hold a lock that others hold for as long as the line is lost: who waits for it can be cancelled."""
+        while not lock.acquire(timeout=0.1):
+            self._check(progress)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _write(self, about: JSON) -> None:
         process = self._process
@@ -325,7 +331,7 @@ class Line:
     def _unreachable(self, code: int | None, last_words: deque[str]) -> Unreachable:
         words = printable(last_words[-1] if last_words else "it does not answer", 300)
         if code == 127 or "not found" in words:
-            hint = "install the same Phasewright there, or say with --remote-command what to run"
+            hint = "install the same Phasewright there, or say what to run (Program there, --remote-command)"
         else:
             hint = f"try 'ssh {self.destination}' in a terminal"
         return Unreachable(
@@ -512,7 +518,7 @@ class _There:
                     return
                 except LineLost as error:
                     again(error)
-                    with self._opening:
+                    with self._line.held(self._opening):
                         if self._at[0] == line_number:
                             self._reopen()
 

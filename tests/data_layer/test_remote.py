@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -34,7 +35,7 @@ from desktop.data.store.blocks import AT_ONCE, REQUESTS
 from desktop.data.structure import Misfit, encode
 from desktop.data.utilization import build
 from desktop.errors import DesktopError, StoreError
-from desktop.progress import Cancelled, Progress
+from desktop.progress import Cancelled, Progress, working
 from desktop.remote import RemotePath, named, place
 from tests.benchmarks.statistics import write
 
@@ -112,6 +113,8 @@ def test_a_place_is_a_path_that_stays_as_it_is():
         "ssh://$(x)/a",
         "ssh://-l@h/a",
         "ssh://h;x/a",
+        "ssh://h:0/a",
+        "ssh://h:65536/a",
     ],
 )
 def test_what_ssh_could_take_for_an_option_or_a_command_is_no_place(text):
@@ -314,25 +317,33 @@ def test_a_lost_line_is_made_again_and_what_was_asked_for_comes(fake_ssh, made, 
 
 
 @pytest.mark.parametrize("noticed", [False, True])
-def test_who_waits_for_a_line_can_be_cancelled(fake_ssh, made, noticed):
+@pytest.mark.parametrize("alike", [False, True])  # whether both wait for the same bytes
+def test_who_waits_for_a_line_can_be_cancelled(fake_ssh, made, noticed, alike):
     with open_trace(far(made)) as there:
         line = next(iter(remote.Line._all.values()))
         fake_ssh("import sys; sys.exit('down')")
         line._process.kill()
         assert not noticed or ended(lambda: line._process is None)
-        progress, done = Progress(), threading.Event()
+        jobs = [Progress(), Progress()]
 
-        def work() -> None:
-            from desktop.progress import working
+        def work(job: Progress, location: int) -> None:
+            with working(job), pytest.raises(Cancelled):
+                list(there.blocks("events", location))
 
-            with working(progress), pytest.raises(Cancelled):
-                list(there.blocks("events", 0))
-            done.set()
-
-        threading.Thread(target=work, daemon=True).start()
-        assert ended(lambda: line.words or done.is_set()) and not done.is_set()
-        progress.cancel()
-        assert done.wait(30)
+        # The first tries to reach the host again, the second waits for what the first does.
+        threads = [
+            threading.Thread(target=work, args=(job, k * (not alike)), daemon=True)
+            for k, job in enumerate(jobs)
+        ]
+        threads[0].start()
+        assert ended(lambda: line.words)
+        threads[1].start()
+        time.sleep(1)
+        for job, thread in zip(reversed(jobs), reversed(threads), strict=True):
+            assert thread.is_alive()
+            job.cancel()
+            thread.join(10)
+            assert not thread.is_alive()
 
 
 # ---- ssh as a child
@@ -410,6 +421,15 @@ def test_nothing_is_left_open_when_a_line_ends(fake_ssh, made):
     assert ended(lambda: process.returncode is not None)
     assert ended(lambda: process.stdin.closed and process.stdout.closed and process.stderr.closed)
     assert ended(lambda: not of_ssh())
+
+
+def test_a_store_that_nobody_closes_keeps_no_line(fake_ssh, made):
+    there = open_trace(far(made))  # as what was opened when its window had gone
+    process = remote.Line._all["user@far.example:2222"]._process
+    del there
+    gc.collect()
+    assert ended(lambda: process.returncode is not None)
+    assert not Blocks._open and not remote.Line._all
 
 
 def test_a_program_that_is_still_written_is_started_once_it_is_there(fake_ssh, made, tmp_path, monkeypatch):

@@ -149,22 +149,26 @@ class Blocks:
 
         def help_out() -> None:
             with working(job), suppress(DesktopError, Cancelled):
-                self._bring(wanted, over)
+                self._bring(wanted, over, job)
 
         threads = [Thread(target=help_out, name="bytes", daemon=True) for _ in range(helpers)]
         for thread in threads:
             thread.start()
         try:
-            self._bring(wanted, over, progress, text)
+            self._bring(wanted, over, job, progress, text)
         finally:
             over.set()
             for thread in threads:
                 thread.join()
 
-    def _bring(self, wanted: Ints, over: Event, progress: Progress | None = None, text: str = "") -> None:
-        """Fetch these blocks, of which other threads may fetch some, until `over` is set."""
+    def _bring(
+        self, wanted: Ints, over: Event, job: Progress, progress: Progress | None = None, text: str = ""
+    ) -> None:
+        """Fetch these blocks, of which other threads may fetch some, until `over` is set or `job` cancelled."""
         whole = wanted.size
         while wanted.size and not over.is_set():
+            if job.cancelled:
+                raise Cancelled
             if progress is not None:
                 progress.step(whole - wanted.size, whole, text)
             with self._changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -73,6 +74,9 @@ class TraceStore(Description):
             for table, columns in tables.items()
             for name, dataset in columns.items()
         }
+        self._let_go = None if blocks is None else weakref.finalize(self, blocks.close)
+        if self._let_go is not None:  # also where nobody closes it: as a result that came too late
+            self._let_go.atexit = False
 
     def rows(self, table: str, location: int) -> int:
         return int(self._index[table][location, 1]) if table in self._index else 0
@@ -279,10 +283,9 @@ class TraceStore(Description):
 
     def close(self) -> None:
         with self._lock:
-            was_open = bool(self._file)
             self._file.close()
-        if was_open and self.elsewhere is not None:
-            self.elsewhere.close()
+        if self._let_go is not None:
+            self._let_go()
 
     def __enter__(self) -> Self:
         return self
