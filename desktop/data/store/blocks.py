@@ -164,7 +164,7 @@ class Blocks:
     def _bring(
         self, wanted: Ints, over: Event, job: Progress, progress: Progress | None = None, text: str = ""
     ) -> None:
-        """Fetch these blocks, of which other threads may fetch some, until `over` is set or `job` cancelled."""
+        """Fetch these blocks, some may come by other threads, until `over` is set or `job` is cancelled."""
         whole = wanted.size
         while wanted.size and not over.is_set():
             if job.cancelled:
