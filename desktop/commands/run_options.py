@@ -128,6 +128,7 @@ def positive(text: str) -> int:
 
 
 def open_file(path: Path, **options: Any) -> TraceStore:
+    """`open_trace` with these words of its own, and with progress on the terminal."""
     from desktop.data.opening import open_trace
 
     with terminal_progress() as progress:

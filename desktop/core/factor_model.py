@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 
@@ -554,6 +554,23 @@ def _leverage(
     return np.asarray(np.einsum("ki,kij,kj->k", slopes, blocks, slopes))
 
 
+class _FitOfRows(TypedDict):
+    """Fields of a `ModelFit` that say what it makes of its rows."""
+
+    response: FactorResponse
+    used: Flags
+    fitted: Floats
+    residual: Floats
+    leverage: Floats
+    studentized: Floats
+    n: int
+    sse: float
+    sst: float
+    r2_centred: float
+    mean_relative_error: float
+    max_relative_error: float
+
+
 def _rows(
     answer: FactorResponse,
     used: Flags,
@@ -562,9 +579,8 @@ def _rows(
     leverage: Floats,
     squares: Floats | float,
     df: Ints | int,
-) -> dict[str, Any]:
-    """What a fit makes of its rows, by the names of its fields. `squares`, `df`: of all rows that a row is
-    fitted with."""
+) -> _FitOfRows:
+    """What a fit makes of its rows. `squares`, `df`: of all rows that a row is fitted with."""
     with np.errstate(all="ignore"):
         others = (squares - residual**2 / (1.0 - leverage)) / (
             df - 1

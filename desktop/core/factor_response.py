@@ -50,8 +50,9 @@ def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     if data.transformed:
         if kind == "t":
             raise ValueError("the table holds t', not times, so the response t cannot be had from it")
-        known = data.work is not None and data.peak is not None
-        factor = data.peak[None, :] / data.work[:, None] if known else np.ones(shape)  # type: ignore[index]  # known says that neither is None
+        factor = np.ones(shape)
+        if data.work is not None and data.peak is not None:
+            factor = data.peak[None, :] / data.work[:, None]
         return FactorResponse(kind, data.time, data.p, factor, "the table holds t' as it stands")
     if kind == "t":
         return FactorResponse(kind, data.time, np.ones(len(data)), np.ones(shape))

@@ -57,6 +57,7 @@ class Stretches:
     def beside(self, other: Stretches) -> Stretches:
         """Both, one behind the other."""
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in _COLUMNS}
+        # Of `Any`, as `replace` looks at what it is given for fields that are not among these, too.
         columns: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items()}
         return replace(self, **columns)
 

@@ -138,7 +138,7 @@ class _Member(NamedTuple):
 
 def _tarred(raw: BufferedReader) -> Iterator[_Member]:
     stream = _Forward(content_of(raw))
-    with tarfile.open(fileobj=stream, mode="r:", errorlevel=1) as tar:  # type: ignore[call-overload]  # see _Forward
+    with tarfile.open(fileobj=stream, mode="r:", errorlevel=1) as tar:  # type: ignore[call-overload]  # needs no more than _Forward has
         while (member := tar.next()) is not None:
             tar.members.clear()  # or they would be kept, all of them
             if member.isdir():

@@ -17,12 +17,12 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from importlib import metadata
 from itertools import islice, pairwise
 from string import Template
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,10 +33,10 @@ from desktop.core.accounts import Account
 from desktop.core.arrays import Bytes
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
-from desktop.core.explanation import Explanation
+from desktop.core.explanation import CauseText, Explanation
 from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES
-from desktop.core.phase_stats import PhaseRow
+from desktop.core.phase_stats import Firm, PhaseRow
 from desktop.core.phases import AS_SUGGESTED, PhaseFit
 from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS
@@ -44,6 +44,7 @@ from desktop.core.root_causes import STRENGTH
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, quantity, seconds, tenth
 from desktop.core.units import format_number as _number
+from desktop.data.causes import Delay
 from desktop.data.chart import Content
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT
@@ -397,12 +398,21 @@ def _interleaved(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide
     return (*beside, *(slide for story, most in zip(stories, take, strict=True) for slide in story[:most]))
 
 
+_Row = TypeVar("_Row")
 #: A column of a table: its heading, and what it says of a row.
-_Column = tuple[str, Callable[[Any], str]]
+_Column: TypeAlias = tuple[str, Callable[[_Row], str]]
+#: Rows: a phase after its number, the statistics of a range after its name.
+_Phase: TypeAlias = tuple[int, PhaseRow]
+_Range: TypeAlias = tuple[str, RangeStats]
 
 
 def _table(
-    title: str, columns: Iterable[_Column], rows: Iterable[Any], left: int = 1, note: str = "", part: str = ""
+    title: str,
+    columns: Iterable[_Column[_Row]],
+    rows: Iterable[_Row],
+    left: int = 1,
+    note: str = "",
+    part: str = "",
 ) -> ReportTable:
     heads, cells = zip(*columns, strict=True)
     return ReportTable(
@@ -425,7 +435,7 @@ def _compared(
         blocks.append(picture)
         slides.append(Slide(findings[0], picture))
     factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
-    columns: list[_Column] = [
+    columns: list[_Column[Cell]] = [
         ("Row", lambda cell: cell.label),
         ("Run", lambda cell: cell.run),
         ("Phase", lambda cell: "–" if cell.phase is None else str(cell.phase or "all")),
@@ -449,13 +459,13 @@ def _compared(
     firm = over_runs(alignment, alignment.reference)
     if any(firm):
         places = alignment.runs[alignment.reference].fit.breaks[1:-1].tolist()
-        columns = [
+        breaks: list[_Column[tuple[int, float, Firm | None]]] = [
             ("Break", lambda row: f"{row[0]}"),
             ("Time (s)", lambda row: f"{row[1]:.9g}"),
             ("over the runs", lambda row: "–" if row[2] is None else row[2].words),
         ]
         rows = zip(range(1, len(places) + 1), places, firm, strict=True)
-        blocks.append(_table(f"Breakpoints of {reference}", columns, rows, note=REPEATED, part="breaks"))
+        blocks.append(_table(f"Breakpoints of {reference}", breaks, rows, note=REPEATED, part="breaks"))
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))], slides
 
 
@@ -488,7 +498,7 @@ def _over_p(
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
     at, each = scaling_words.further(fitted), scaling_words.by_system(fitted)
     factor, unit = time_unit(float(gathered.duration.sum(axis=1).max()))
-    columns: list[_Column] = [
+    columns: list[_Column[JSON]] = [
         *([("System", lambda row: str(row["system"]))] if gathered.systems else []),
         ("Phase", lambda row: str(row["phase"])),
         ("p", lambda row: scaling_words.whole(row["p"])),
@@ -667,7 +677,7 @@ class _Run:
         work = sum(row.work_s for _, row in rows) or math.nan
         most = _STORY_ROWS if len(rows) <= _STORY_ROWS else _STORY_ROWS - 1
         longest = sorted(rows, key=lambda found: found[1].start_s - found[1].end_s)
-        columns: list[_Column] = [
+        columns: list[_Column[_Phase]] = [
             ("Phase", lambda row: _called(*row)),
             (f"From ({unit})", lambda row: _number(row[1].start_s / factor)),
             (f"Length ({unit})", lambda row: _number(_length(row[1]) / factor)),
@@ -691,7 +701,7 @@ class _Run:
     def _lost(self) -> Iterator[tuple[str, ReportTable]]:
         """Why time is lost: the first cause, and all that are worth a line."""
         causes = [cause for cause in self.words.causes if cause.part >= 0.005][:_STORY_REGIONS]
-        columns: list[_Column] = [
+        columns: list[_Column[CauseText]] = [
             ("Cause", lambda cause: cause.title),
             ("Where", lambda cause: cause.region),
             ("Who", lambda cause: cause.names),
@@ -752,7 +762,7 @@ class _Run:
         return _table(TABLES["efficiencies"], columns, shown, note=note)
 
     @property
-    def _efficiencies(self) -> list[_Column]:
+    def _efficiencies(self) -> list[_Column[_Range]]:
         """Of a range (its name, its statistics)."""
         factor, unit = self._scale
         return [
@@ -777,7 +787,7 @@ class _Run:
         at = {k: seconds(self.material.rows[k].start_s) for _, k, _ in most}
         _, first, largest = most[0]
         title = f"Most changes from phase {first} to {first + 1}, at {at[first]}: {largest.called(names)}"
-        columns: list[_Column] = [
+        columns: list[_Column[tuple[float, int, Change]]] = [
             ("Phases", lambda row: f"{row[1]} to {row[1] + 1}"),
             ("At", lambda row: at[row[1]]),
             ("What changes", lambda row: row[2].called(names)),
@@ -807,7 +817,7 @@ class _Run:
                 calls = sum(row.calls for row in rest)
                 together = replace(rest[0], activity=None, share=share, exclusive_s=own, calls=calls)
                 rows.append((name, replace(together, name=f"({len(rest)} more)")))
-        columns: list[_Column] = [
+        columns: list[_Column[tuple[str, RegionRow]]] = [
             ("Range", lambda row: row[0]),
             ("Region", lambda row: self._named(row[1].name)),
             ("Activity", lambda row: "–" if row[1].activity is None else row[1].activity.name.lower()),
@@ -958,7 +968,7 @@ class _Run:
             mean = f"Mean ({of.unit})" if of.unit else "Mean"
             work = f"Integral ({of.per('proc·s')})".removesuffix(" ()")
         means = [(c.quantity, envelope(c).columns(fit.breaks).mean.tolist()) for c in self.material.tracks]
-        columns: list[_Column] = [
+        columns: list[_Column[_Phase]] = [
             ("Phase", lambda row: _called(*row)),
             (f"Start ({unit})", lambda row: _number(row[1].start_s / factor, 6)),
             (f"End ({unit})", lambda row: _number(row[1].end_s / factor, 6)),
@@ -974,7 +984,7 @@ class _Run:
         ]
         for q, track in means:
             head = f"{q.name}, mean{q.unit and f' ({q.unit})'}"
-            columns.append((head, lambda row, track=track: _number(track[row[0] - 1])))  # type: ignore[misc]  # a default cannot be typed
+            columns.append((head, partial(_mean_of, track)))
         rows = list(enumerate(self.material.rows, 1))
         note = ("Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
                 "curve minus fit; the error is RMS times the root of the length.")  # fmt: skip
@@ -996,21 +1006,21 @@ class _Run:
             part="formulas",
         )
         if fit.n > 1:
-            columns = [
+            ends: list[_Column[int]] = [
                 ("Break", str),
                 ("Time (s)", lambda k: f"{fit.breaks[k]:.9g}"),
             ]
             note, firm = "", self.material.firm
             if fit.searched:
-                columns += [
+                ends += [
                     ("may lie from (s)", lambda k: f"{fit.breakpoint_low[k]:.9g}"),
                     ("to (s)", lambda k: f"{fit.breakpoint_high[k]:.9g}"),
                 ]
                 note = "Within its range a breakpoint can move, the others moving with it, and ε stays."
             if any(firm):
                 note = f"{note} {REPEATED}".lstrip()
-                columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.words))
-            yield _table("Breaks", columns, range(1, fit.n), note=note, part="breaks")
+                ends.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.words))
+            yield _table("Breaks", ends, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
 
     def _certificate(self) -> str:
@@ -1047,10 +1057,10 @@ class _Run:
 
     def _made_of(self) -> Iterable[Block]:
 
-        def sent(row: Any, name: str) -> str:
+        def sent(row: _Range, name: str) -> str:
             return "–" if row[1].messages is None else f"{int(getattr(row[1].messages, name).sum())}"
 
-        columns: list[_Column] = [
+        columns: list[_Column[_Range]] = [
             *self._efficiencies,
             ("Messages", lambda row: sent(row, "sent")),
             ("Bytes sent", lambda row: sent(row, "bytes_sent")),
@@ -1102,7 +1112,7 @@ class _Run:
             if stats.caused
             for delay in stats.caused.delays[:_DELAYS]
         ]
-        columns: list[_Column] = [
+        columns: list[_Column[tuple[str, Delay, float]]] = [
             ("Range", lambda row: row[0]),
             ("Processor", lambda row: self.name(row[1].location)),
             ("In", lambda row: self._named(row[1].name)),
@@ -1120,7 +1130,7 @@ class _Run:
 
     def _helps(self) -> Iterator[ReportTable]:
         if self.helps:
-            columns: list[_Column] = [
+            columns: list[_Column[Help]] = [
                 ("Change", lambda one: one.label),
                 ("If", lambda one: one.assumption),
                 ("Saves, s", lambda one: _number(one.saved_s)),
@@ -1258,6 +1268,11 @@ def _notes(stats: RangeStats) -> list[str]:
 
 def _length(row: PhaseRow) -> float:
     return row.end_s - row.start_s
+
+
+def _mean_of(track: Sequence[float], row: _Phase) -> str:
+    """Of a phase on a track, which has one mean for each."""
+    return _number(track[row[0] - 1])
 
 
 def _called(k: int, row: PhaseRow) -> str:

@@ -18,19 +18,33 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum, IntEnum
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from desktop.errors import DesktopError, ProjectError
 from desktop.remote import RemotePath, place
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 #: Numbers are smaller than this, so that the difference of any two is one.
 LARGEST = 1e300
-_TYPES = {int: "a whole number", str: "text", bool: "true or false", float: "a number"}
+_TYPES: dict[object, str] = {int: "a whole number", str: "text", bool: "true or false", float: "a number"}
 
 #: Problems that are listed in the sentence; all are in `Misfit.problems`.
 _NAMED = 3
 
-Make = Callable[[object], Any]
+#: What makes a value of a declared class, which is the one that its caller has asked for.
+Make: TypeAlias = Callable[[object], Any]
 Tree = TypeVar("Tree")
 
 
@@ -95,11 +109,11 @@ class Decoder:
             self._makers[kind] = self._new(kind)
         return self._makers[kind]
 
-    def _new(self, kind: Any) -> Make:
+    def _new(self, kind: object) -> Make:
         origin, arguments = get_origin(kind), get_args(kind)
         if kind is Any:
             return lambda value: value
-        if is_dataclass(kind):
+        if isinstance(kind, type) and is_dataclass(kind):
             return self._record(kind)
         if origin in (Union, types.UnionType):
             (one,) = (self._maker(a) for a in arguments if a is not type(None))
@@ -152,13 +166,13 @@ class Decoder:
 
         return make
 
-    def _record(self, kind: Any) -> Make:
+    def _record(self, kind: type[DataclassInstance]) -> Make:
         hints = get_type_hints(kind, localns=self._names)
         makers = {f.name: self._maker(hints[f.name]) for f in fields(kind)}
         needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
         names = makers.keys()
         unknown = f" is not known, known are {', '.join(sorted(names))}"
-        check = hasattr(kind, "problem")
+        check: Callable[[object], str] | None = getattr(kind, "problem", None)
 
         def make(value: object) -> object:
             if not isinstance(value, dict):
@@ -173,7 +187,7 @@ class Decoder:
                 record = kind(**dict(zip(known, fields, strict=True)))
             except ValueError as error:  # as its own rules say
                 raise _wrong(value, str(error)) from None
-            problem = record.problem() if check else ""
+            problem = check(record) if check else ""
             if problem:
                 raise _Wrong([("", f": {problem}")])
             return record
@@ -196,8 +210,8 @@ def _each(
     return values
 
 
-def _choice(members: Mapping[Any, object], values: Mapping[Any, object] | None = None) -> Make:
-    known: dict[Any, object] = {**members, **(values or {})}
+def _choice(members: Mapping[str, object], values: Mapping[int, object] | None = None) -> Make:
+    known: dict[object, object] = dict([*members.items(), *(values or {}).items()])
 
     def make(value: object) -> object:
         if type(value) not in (str, int) or value not in known:
@@ -207,7 +221,7 @@ def _choice(members: Mapping[Any, object], values: Mapping[Any, object] | None =
     return make
 
 
-def _plain(kind: Any) -> Make:
+def _plain(kind: object) -> Make:
     def make(value: Any) -> object:
         if type(value) is kind and (kind is not float or abs(value) < LARGEST):
             return value

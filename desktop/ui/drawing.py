@@ -294,7 +294,7 @@ class SvgSheet(Sheet):
     def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        shaded(opacity, colour).save(buffer, "PNG")  # type: ignore[call-overload]  # a device and a format
+        shaded(opacity, colour).save(buffer, "PNG")  # type: ignore[call-overload]  # takes text, not bytes as its stub says
         x, y, w, h = map(_n, box)
         place = f'x="{x}" y="{y}" width="{w}" height="{h}" preserveAspectRatio="none"'
         link = f"data:image/png;base64,{buffer.data().toBase64().toStdString()}"

@@ -100,8 +100,15 @@ def material_of(snapshot: Snapshot) -> Material | None:
     )
 
 
-def read_bars(snapshot: Snapshot, job: Job, **how: Any) -> Bars | None:
-    """The timeline of a fitted run, read from its store; `how`: as of `bars`."""
+def read_bars(
+    snapshot: Snapshot,
+    job: Job,
+    span: tuple[float, float] | None,
+    by_region: bool = False,
+    messages: MessageFilter | None = None,
+    path: PathLine | None = None,
+) -> Bars | None:
+    """The timeline of a fitted run, read from its store; the rest as of `bars`."""
     from desktop.data.material import bars
     from desktop.data.store import open_store
 
@@ -109,7 +116,10 @@ def read_bars(snapshot: Snapshot, job: Job, **how: Any) -> Bars | None:
     assert document is not None and run is not None and fit is not None
     breakpoints, names = fit.breaks[1:-1].tolist(), snapshot.project.names
     with open_store(document.store) as store:
-        return bars(store, run.rules, run.curve, job, breaks=breakpoints, names=names, **how)
+        return bars(
+            store, run.rules, run.curve, job, span=span, breaks=breakpoints, by_region=by_region, names=names,
+            messages=messages, path=path,
+        )  # fmt: skip
 
 
 def home_of(snapshot: Snapshot) -> Path:
@@ -393,8 +403,7 @@ class FigureDialog(SheetDialog):
         span, by_region = key = self.range.currentData(), bool(self.states.currentData())
 
         def work(job: Job) -> Bars | None:
-            about = {"messages": self._messages, "path": self._path}
-            return read_bars(self._snapshot, job, span=span, by_region=by_region, **about)
+            return read_bars(self._snapshot, job, span, by_region, self._messages, self._path)
 
         def done(bars: Bars | None) -> None:
             self.status.setText("")

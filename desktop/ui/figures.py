@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 from uuid import UUID
 
 import numpy as np
@@ -67,6 +67,9 @@ _NO_ID = "9d2f0c5e-61b7-4a38-8e4d-7c1a5b903f26"
 _OVER_TIME = ("curve", "stack", "residual", "timeline", "comparison")
 
 
+Layer: TypeAlias = Literal["all", "below", "above"]
+
+
 @dataclass(frozen=True)
 class Look:
     """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
@@ -88,7 +91,7 @@ class Look:
     shown: frozenset[str] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
-    layer: Literal["all", "below", "above"] = "all"
+    layer: Layer = "all"
 
 
 _GREY = {"computing": "#8c8c8c", "overhead": "#c4c4c4", "io": "#4d4d4d", "idle": "#f0f0f0",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import (
     QByteArray,
@@ -221,7 +221,7 @@ class Frame(QMainWindow):
         """All pages of a kind."""
         return [page for page in self.all_pages if kind == page.KIND]
 
-    def _make(self, kind: str, bench: Bench[Any] | None = None) -> Page:
+    def _make(self, kind: str, bench: object = None) -> Page:
         """Another page of a kind, of an experiment or table that is worked on at a `bench` already."""
         module = import_module(f"desktop.ui.{kind}_page")
         more = {} if bench is None else {"bench": bench}

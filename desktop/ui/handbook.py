@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import unquote
 
 from PySide6.QtCore import Qt, QTimer, QUrl
@@ -114,7 +114,7 @@ def search(words: str) -> list[tuple[HandbookSection, str]]:
 class _Page(QTextBrowser):
     """Shows pages of the handbook and their pictures, and nothing from anywhere else."""
 
-    def loadResource(self, kind: int, url: QUrl | str) -> Any:
+    def loadResource(self, kind: int, url: QUrl | str) -> object:
         file = Path(self.source().resolved(QUrl(url)).toLocalFile()).resolve()
         if not file.is_relative_to(docs().resolve()) or not file.is_file():
             return None

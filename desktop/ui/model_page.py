@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
@@ -256,7 +256,7 @@ class ModelPage(Page):
     def choose_folder(self) -> None:
         self.ask_path("Open a folder of NPB listings", self.open_path, mode="folder")
 
-    def choose_values(self, role: str) -> None:
+    def choose_values(self, role: Literal["work", "peak"]) -> None:
         values = "operations of codes" if role == "work" else "peak rates of systems"
         self.ask_path(f"Add {values}", lambda path: self.bench.add_values(path, role))
 

@@ -86,7 +86,7 @@ class Page(QMainWindow):
 
     @property
     @abstractmethod
-    def snapshot(self) -> Any:
+    def snapshot(self) -> object:
         """The state that the conditions of commands look at."""
 
     @property
@@ -279,6 +279,7 @@ class Page(QMainWindow):
     @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Pass drags and drops on a dock to the window."""
+        # Each takes the class of events of its type.
         handlers: dict[QEvent.Type, Callable[[Any], None]] = {
             QEvent.Type.Drop: self.frame.dropEvent,
             QEvent.Type.DragEnter: self.frame.dragEnterEvent,

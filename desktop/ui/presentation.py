@@ -40,7 +40,7 @@ from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of, read_bars
-from desktop.ui.figures import Look
+from desktop.ui.figures import Layer, Look
 from desktop.ui.guard import guarded, saved
 from desktop.ui.pages import set_up
 from desktop.ui.panels.statistics import accounts
@@ -164,7 +164,7 @@ class Presentation(QWidget):
             self._redraw()
 
         self._lane.submit(
-            "Reading the timeline", lambda job: read_bars(snapshot, job, span=span), done, lambda _error: None
+            "Reading the timeline", lambda job: read_bars(snapshot, job, span), done, lambda _error: None
         )
 
     def available(self) -> tuple[str, ...]:
@@ -204,10 +204,10 @@ class Presentation(QWidget):
         pixels = max(1, round(factor * self.height() * _TEXT / _HIGH))
         return set_up(QFont(FAMILY), pixelSize=pixels, bold=bold)
 
-    def _look(self, layer: str) -> Look:
+    def _look(self, layer: Layer) -> Look:
         scale = self.height() / _HIGH
         look = self.look(self.figure, self._room().width() / scale, self._room().height() / scale)
-        return replace(look, layer=layer if self.figure == "curve" else "all")  # type: ignore[arg-type] # of three words
+        return replace(look, layer=layer if self.figure == "curve" else "all")
 
     def look(self, figure: str, width: float, height: float, points: float = _TEXT / MM_PER_POINT) -> Look:
         """The look of a figure of this size in mm."""
@@ -261,7 +261,7 @@ class Presentation(QWidget):
                 self._paint_keys(painter)
         return scene
 
-    def _paint_figure(self, painter: QPainter, layer: str) -> None:
+    def _paint_figure(self, painter: QPainter, layer: Layer) -> None:
         look, room, drawn = self._look(layer), self._room(), self.drawn(self.figure)
         if look.width < figures.SMALLEST[0] or self.figure not in self.available():
             return

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +129,10 @@ def _shown_frame(cells: Sequence[ColumnCells], rows: Ints) -> DataFrame:
 def _texts(cells: Sequence[ColumnCells], rows: Ints) -> Texts:
     """Headings, and rows of the frame."""
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
+
+
+#: What a row is called by the frame that it is of: whoever shows that knows its type.
+Key: TypeAlias = Any
 
 
 class FrameModel(QAbstractItemModel):
@@ -318,12 +322,12 @@ class FrameModel(QAbstractItemModel):
         row = np.flatnonzero(self.order == k)
         return self.index(int(row[0]), column) if row.size else QModelIndex()
 
-    def key(self, k: int) -> Any:
+    def key(self, k: int) -> Key:
         """The frame's index of a row."""
         key = k if self._index is None else self._index[k]
         return key.item() if isinstance(key, np.generic) else key
 
-    def keys(self, rows: Sequence[int] | Ints) -> tuple[Any, ...]:
+    def keys(self, rows: Sequence[int] | Ints) -> tuple[Key, ...]:
         """The frame's index of some of its rows."""
         return tuple(self.key(k) for k in rows)
 
@@ -359,7 +363,7 @@ class FrameModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(row, column, int(rows[row]) if self._parents is not None else 0)
 
-    def parent(self, index: Index = QModelIndex()) -> Any:  # noqa: B008 - Qt's own signature
+    def parent(self, index: Index = QModelIndex()) -> Any:  # noqa: B008 - Qt's own; without index it is the object above
         above = -1 if self._parents is None or not index.isValid() else int(self._parents[self.row_of(index)])
         return QModelIndex() if above < 0 else self.createIndex(int(self._place[above]), 0, above)
 
@@ -461,7 +465,7 @@ class _Choice(QStyledItemDelegate):
     """A combo box in a cell with choices; boxes with a frame that is seen on a dark ground, too."""
 
     @guarded
-    def paint(self, painter: QPainter, option: Any, index: Index) -> None:  # Qt's stubs lack its fields
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         super().paint(painter, option, index)
         model = index.model()
         if isinstance(model, FrameModel) and model.columns[index.column()].check:
@@ -473,7 +477,7 @@ class _Choice(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box.adjusted(0, 0, -1, -1))
 
-    def createEditor(self, parent: QWidget, option: Any, index: Index) -> QWidget:
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
         model = index.model()
         assert isinstance(model, FrameModel)
         column = model.columns[index.column()]
@@ -651,7 +655,7 @@ class _Framed(_Base):
         return sorted(rows)
 
     @property
-    def keys(self) -> tuple[Any, ...]:
+    def keys(self) -> tuple[Key, ...]:
         """Indices of the selected rows."""
         rows = self.selected_rows()
         if not rows or not self.frames.cells:
@@ -659,7 +663,7 @@ class _Framed(_Base):
         return self.frames.keys(rows if isinstance(self, QTreeView) else self.frames.order[rows].tolist())
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Key:
         """The index of the row that is chosen; "" if none is."""
         k = self.frames.row_of(self.currentIndex())
         return self.frames.key(k) if k >= 0 and self.selectionModel().hasSelection() else ""
@@ -1039,7 +1043,7 @@ class FrameView(_Framed, QTableView):
                     box = QRect(left + margin, top, width - 2 * margin, height)
                     self._draw(painter, wide_metrics if strong else metrics, cells, k, box, base)
             if self.hasFocus() and self.currentIndex().isValid():
-                frame: Any = QStyleOptionFocusRect()
+                frame: Any = QStyleOptionFocusRect()  # as above
                 frame.initFrom(self.viewport())
                 frame.rect = self.visualRect(self.currentIndex())
                 self.style().drawPrimitive(QStyle.PrimitiveElement.PE_FrameFocusRect, frame, painter, self)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeyEvent, QPalette, QResizeEvent
@@ -47,7 +47,7 @@ from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog, RemoteDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import asked_paths, column, set_up
-from desktop.ui.panels import Panel, PanelSpec, panels
+from desktop.ui.panels import AnyPanel, Panel, PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
@@ -203,9 +203,9 @@ class TracePage(Page):
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
-        self._panels: dict[str, Any] = {}  # those that are made
+        self._panels: dict[str, AnyPanel] = {}  # those that are made
         self._specs = {spec.id: spec for spec in panels()}
-        self._wanted: dict[str, list[Callable[[Any], object]]] = {name: [] for name in self._specs}
+        self._wanted: dict[str, list[Callable[[AnyPanel], object]]] = {name: [] for name in self._specs}
         last: dict[str, QDockWidget] = {}
         self._roomy: set[str] = set()  # panels below that have had the height that they need
         self._behind = set(self._specs)  # panels that nobody sees
@@ -228,7 +228,7 @@ class TracePage(Page):
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
 
-    def when_made(self, panel_id: str, act: Callable[[Any], object]) -> None:
+    def when_made(self, panel_id: str, act: Callable[[AnyPanel], object]) -> None:
         """Call `act` with a panel once it is there: it is made when it first comes to the front, as making
         all of them takes as long as the rest of the page."""
         if panel_id in self._panels:
@@ -292,7 +292,7 @@ class TracePage(Page):
             return round(whole * share)
         return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
-    def panel(self, panel_id: str) -> Any:
+    def panel(self, panel_id: str) -> AnyPanel:
         """The widget of a panel."""
         self._bring_up(panel_id)
         return self._panels[panel_id]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.bench import EditBench, changed, problem_text
@@ -206,15 +206,15 @@ class ExperimentSnapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Errand:
+class Errand(Generic[T]):
     """Runs besides the trials, which need the user's consent: all `commands` that they may execute, as `asks`
     lists them."""
 
     title: str
     commands: tuple[str, ...]
     asks: Callable[[Experiment], Iterable[str]]
-    work: Callable[[Runner, Progress], Any]
-    done: Callable[[Any], None]
+    work: Callable[[Runner, Progress], T]
+    done: Callable[[T], None]
 
 
 class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
@@ -523,14 +523,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._run("Checking", work, lambda estimate: self._show(estimate=estimate, note="the check passed"))
 
-    def pilot(self) -> Errand | None:
+    def pilot(self) -> Errand[Pilot] | None:
         """A pilot, which finds the size of the delay at which every place shows; None, with a problem, where
         there is no delay to choose."""
         from desktop.data.pilot import pilot_commands, run_pilot
 
         return self._errand("Running the pilot", pilot_commands, run_pilot, self._piloted)
 
-    def confirmation(self, names: Sequence[str]) -> Errand | None:
+    def confirmation(self, names: Sequence[str]) -> Errand[Confirmed] | None:
         """Runs of these factors at +, and of the unperturbed program, in turn; None, with a problem, if they
         cannot be."""
         from desktop.data.confirm import confirm_commands, run_confirmation, setting_of
@@ -553,12 +553,12 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         asks: Callable[[Experiment], Iterable[str]],
         work: Callable[[Runner, Progress], T],
         done: Callable[[T], None],
-    ) -> Errand | None:
+    ) -> Errand[T] | None:
         experiment = self._experiment
         commands = None if experiment is None else self.result_of(lambda: tuple(asks(experiment)))
         return Errand(title, commands, asks, work, done) if commands else None
 
-    def run_errand(self, errand: Errand) -> None:
+    def run_errand(self, errand: Errand[T]) -> None:
         """Run an errand whose commands the user has read, unless they have changed since."""
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
 from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
@@ -395,7 +395,11 @@ class ProjectStore:
             assert not isinstance(record, KeptRun)
             bench = self._make_bench(record)
             self._loans[number] = Loan(self, number, record, bench)
-            bench.open_record(cast("Any", record))  # as the bench is made for it
+            match bench, record:  # a bench is made for its record
+                case ExperimentBench(), KeptExperiment():
+                    bench.open_record(record)
+                case ModelBench(), KeptTable():
+                    bench.open_record(record)
         return self._loans[number].bench
 
     def work_on(self, kind: Lent, index: int, bench: RecordBench, record: FileRecord) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from desktop.core.characteristic import characteristic
 from desktop.data.tables import (
@@ -300,10 +300,10 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         """Call codes or systems by one name."""
         self._edit_table(f"rename to {into}", lambda table: table.rename(names, into))
 
-    def add_values(self, source: Path, role: str) -> None:
+    def add_values(self, source: Path, role: Literal["work", "peak"]) -> None:
         """Work of codes, or peak of systems, from a table of its own."""
         try:
-            self._edit_table(f"add {role}", lambda table: with_values(table, source, role))  # type: ignore[arg-type]  # callers pass "work" or "peak"
+            self._edit_table(f"add {role}", lambda table: with_values(table, source, role))
         except (DesktopError, OSError) as error:
             self._show(problem=str(error))
 

@@ -85,7 +85,7 @@ class ErrandDialog(Dialog):
     """Shows what an errand is for (`text`) and its commands, which are run when it is accepted."""
 
     def __init__(
-        self, parent: QWidget, bench: ExperimentBench, errand: Errand, title: str, text: str
+        self, parent: QWidget, bench: ExperimentBench, errand: Errand[R], title: str, text: str
     ) -> None:
         super().__init__(parent, title=title)
         experiment = bench.snapshot.project.experiment

@@ -86,10 +86,11 @@ class TablePane(QWidget):
         self.ranked.setText(f"{hint} Not listed: {dropped}." if dropped else hint)
 
     def _fill_forms(self, snapshot: ModelSnapshot) -> None:
-        none = snapshot.forms is None or snapshot.fit is None
-        self.forms.show_sheet(
-            EMPTY if none else results.forms_sheet(snapshot.fit, snapshot.forms, snapshot.view.p)  # type: ignore[arg-type]  # none says that neither is None
-        )
+        fit, forms = snapshot.fit, snapshot.forms
+        if fit is None or forms is None:
+            self.forms.show_sheet(EMPTY)
+        else:
+            self.forms.show_sheet(results.forms_sheet(fit, forms, snapshot.view.p))
 
     def _fill_correlations(self, snapshot: ModelSnapshot) -> None:
         if snapshot.fit is None or snapshot.cell is None or not snapshot.fit.parameters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from PySide6.QtCore import QEvent
 from PySide6.QtGui import QResizeEvent
@@ -55,6 +55,10 @@ class Panel(QWidget):
             self._arrange()
 
 
+#: A `Panel`, or another widget with `show_snapshot`: whoever asks for one by its name knows its class.
+AnyPanel: TypeAlias = Any
+
+
 @dataclass(frozen=True)
 class PanelSpec:
     """`id` names the dock in saved layouts; `title` stands on its tab; `make(workbench)` builds the widget.
@@ -64,7 +68,7 @@ class PanelSpec:
     id: str
     title: str
     area: Literal["right", "bottom"]
-    make: Callable[[Workbench], Any]
+    make: Callable[[Workbench], AnyPanel]
     page: str
     parts: frozenset[Part] = frozenset()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QLabel, QPushButton, QVBoxLayout
@@ -99,8 +98,8 @@ class ClassesPanel(Panel):
         changed = {k: "strong" for k, activity in enumerate(chosen) if activity is not None}
         self.table.show_frame(frame, self.columns, RowMarks(changed, tips))
 
-    def _edited(self, region: str, column: int, value: Any) -> None:
-        if column == _REGION:
+    def _edited(self, region: str, _column: int, value: str | Activity | None) -> None:
+        if isinstance(value, str):
             self._workbench.name_region(region, value)
         else:
             self._workbench.set_activity(region, value)

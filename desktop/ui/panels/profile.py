@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QLabel, QLineEdit
 
@@ -104,7 +102,7 @@ class ProfilePanel(Panel):
     def _fill(self) -> None:
         explained, kind = self._explained, self.kind.currentData()
         columns = {"tree": TREE, "flat": FLAT, "locations": LOCATIONS}[kind]
-        rows: Any = getattr(explained, {"tree": "calls", "flat": "flat", "locations": "stats"}[kind])
+        rows = {"tree": explained.calls, "flat": explained.flat, "locations": explained.stats}[kind]
         if rows:
             from desktop.data.statistics import calls_frame, locations_frame, profile_frame
 
@@ -112,7 +110,8 @@ class ProfilePanel(Panel):
             if kind == "locations":
                 frame = locations_frame(explained.names, explained.stats[explained.focus])
             else:
-                frame = (calls_frame if kind == "tree" else profile_frame)(rows)
+                tree = kind == "tree"
+                frame = calls_frame(explained.calls) if tree else profile_frame(explained.flat)
                 if self._names:
                     frame["region"] = [self._names.get(name, name) for name in frame["region"]]
             if kind == "tree":

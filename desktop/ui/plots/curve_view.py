@@ -669,7 +669,7 @@ class CurveView(TimePlot):
             curve_lanes.draw_curve(sheet, lane, c, thickness, self._theme)
             return 0
         part = sheet.part(first)
-        new = Columns(*(v[first:] for v in c))  # type: ignore[arg-type]  # steps are whole numbers
+        new = Columns._make(v[first:] for v in c)
         curve_lanes.draw_curve(part, lane, new, thickness, self._theme)
         sheet.put(part, first, 1)
         return first + 1

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QCompleter, QLabel, QLineEdit, QVBoxLay
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.pages import button, fill_layout, form, set_up
+from desktop.workbench.bench import changed
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
@@ -118,7 +119,7 @@ class MessageForm(QWidget):
                     return
                 values[name] = int(text.replace("−", "-")) if text else None
         self._mark("")
-        self._say(MessageFilter(self._filter.shown, **values))  # type: ignore[arg-type]  # whole where it has to be
+        self._say(changed(MessageFilter(self._filter.shown), values))
 
     def _mark(self, problem: str) -> None:
         self.problem.setText(problem)

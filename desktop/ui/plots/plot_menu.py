@@ -45,7 +45,8 @@ MOST_STEPS = 100_000
 
 
 def page_of(widget: QWidget) -> Any:
-    """The page that a widget stands on, which can show the handbook; None if there is none."""
+    """The page that a widget stands on, which can show the handbook; None if there is none. Pages know plots,
+    and plots no type of theirs."""
     parent: QWidget | None = widget
     while parent is not None and not hasattr(parent, "show_help"):
         parent = parent.parentWidget()

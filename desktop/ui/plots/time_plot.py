@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -31,6 +30,7 @@ from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, guarded, lane_plot, saved
 from desktop.ui.theme import Theme, faded
+from desktop.workbench.bench import changed
 from desktop.workbench.time_plots import AxisData, OverData
 
 GRAB = 5  # logical pixels around a line within which it can be dragged
@@ -301,15 +301,15 @@ class TimePlot(PlotView):
         self._selection = selection
         self._marks_moved()
 
-    def show_over(self, **layers: Any) -> None:
+    def show_over(self, **layers: object) -> None:
         """Change fields of `OverData`, which is drawn over the values; draw only what differs."""
-        previous, self._over = self._over, replace(self._over, **layers)
-        changed = {
+        previous, self._over = self._over, changed(self._over, layers)
+        fields = {
             name for name, value in layers.items()
             if value is not (v := getattr(previous, name)) and (name in ("fit", "predicted") or value != v)
         }  # fmt: skip
-        if changed:
-            self._over_changed(changed, previous)
+        if fields:
+            self._over_changed(fields, previous)
 
     def _over_changed(self, changed: set[str], previous: OverData) -> None:
         """Draw again after a change of these fields."""
