@@ -77,7 +77,7 @@ def _plain(cause: CauseText, ids: list[int]) -> dict[str, object]:
 def _print(explanation: Explanation) -> None:
     """As a person reads it, within 100 columns."""
     if not explanation.paragraph:
-        print("The source is a curve: of its processors nothing else is known.")
+        print("The source is a curve: nothing else is known about its processors.")
         return
     for text in (explanation.paragraph, *(phase.sentence for phase in explanation.phases)):
         print(textwrap.fill(printable(text, 4000), 98))

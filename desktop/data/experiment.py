@@ -1,8 +1,8 @@
 """An SPT experiment on disk: one readable description, one append-only journal.
 
-``experiment.toml`` says which program is built and run, how every factor is switched on, what is measured
-and which design is followed; ``trials.csv`` gets one line per trial. Everything else (builds, analyses) can
-be made again from the two. Reading them never runs anything.
+``experiment.toml`` describes the program to build and run, how every factor is switched on, what is measured
+and the design; ``trials.csv`` gets one line per trial. Everything else (builds, analyses) can be derived from
+the two. Reading them never runs anything.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _LARGEST = 1 << 20
 _BEFORE = ("order", "replicate", "treatment", "attempt", "status")
 _AFTER = ("exit", "start", "duration_s", "other_busy_cores", "load", "build", "note", "other_busy_limit",
           "clock_mhz")  # fmt: skip
-#: Of these, numbers; columns that a journal of an older version may not have.
+#: Those that are numbers; columns that may be missing in journals of older versions.
 _MEASURED = ("duration_s", "other_busy_cores", "load", "other_busy_limit", "clock_mhz")
 _LATER = ("other_busy_limit", "clock_mhz")
-#: Of these, what is noted of the machine, which the response may follow.
+#: Measurements of the machine's state, on which the response may depend.
 COVARIATES = ("other_busy_cores", "load", "clock_mhz")
-#: No names of factors or responses.
+#: Reserved: not allowed as names of factors or responses.
 RESERVED = {*_BEFORE, *_AFTER}
 _COMMANDS = ("run", "build")
 _SCHEMA = "the handbook's page The file of an experiment says what every key may be"
@@ -69,7 +69,7 @@ UNITS: dict[str, str] = {"wall": "s", "cpu": "s", "memory": "B", "output": ""}
 
 @dataclass(frozen=True)
 class Switch:
-    """What is added for a level: compiler flags, words of the run command, environment."""
+    """What a level adds: compiler flags, words of the run command, environment variables."""
 
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
@@ -77,14 +77,14 @@ class Switch:
 
     @property
     def words(self) -> str:
-        """Its words, as one would type them."""
+        """Its words, as typed in a shell."""
         return " ".join((*(f"{k}={v}" for k, v in self.environment), *self.flags, *self.arguments))
 
 
 @dataclass(frozen=True)
 class Factor:
     """A place in the program (or a setting); `high` is added at +, `low` at -. `delay` is in units of
-    ``spt_delay``, 0 for a factor that is no delay. `means`, `low_means`: what the levels are, in words."""
+    ``spt_delay``, 0 for a factor that is no delay. `means`, `low_means`: descriptions of the levels."""
 
     name: str
     high: Switch
@@ -99,7 +99,7 @@ class Factor:
 
     @property
     def place(self) -> str:
-        """Where it is, as in a sentence: ``swap(), line 175``; "" for a setting."""
+        """Where it is, for use in a sentence: ``swap(), line 175``; "" for a setting."""
         routine = f"{self.routine}()" if re.fullmatch(r"[\w:.~]+", self.routine) else self.routine
         if routine and self.construct.endswith(("loop", "block")):
             routine = f"the {self.construct} of {routine}"
@@ -107,12 +107,12 @@ class Factor:
 
     @property
     def is_delay(self) -> bool:
-        """Whether + delays something; else it is another setting."""
+        """Whether + delays something; else it is a setting."""
         return bool(self.place or self.delay)
 
     @property
     def levels(self) -> tuple[str, str]:
-        """What − and + mean: as the description says, else what is added there."""
+        """The meaning of − and +: as described, else what they add."""
         high = self.means
         if not high and self.place:
             unit = "µs" if "SPT_FACTORS" in dict(self.high.environment) else "units"
@@ -123,8 +123,8 @@ class Factor:
 
 @dataclass(frozen=True)
 class Response:
-    """`pattern` (kind ``output``): a regular expression with one group, a number on the output. `unit`:
-    that of the kind if None."""
+    """`pattern` (kind ``output``): a regular expression with one group, a number in the output. `unit`: None
+    for the default of the kind."""
 
     name: str
     kind: ResponseKind = "wall"
@@ -144,11 +144,11 @@ class Response:
 
 @dataclass(frozen=True)
 class Program:
-    """Commands are lists of words; only with `shell` they are handed to a shell. ``{flags}``, ``{args}``,
-    ``{out}`` are filled in. `check`: a regular expression that the output of a right run matches. `product`:
-    the file that the build makes where it cannot be told to write ``{out}``. `busy_limit`: cores that others
-    may keep busy beyond what they do before the first trial. `join`: variables of the environment whose
-    values from several factors are put together, with the text between them."""
+    """Commands are lists of words; only with `shell` they are passed to a shell. ``{flags}``, ``{args}``,
+    ``{out}`` are filled in. `check`: a regular expression that the output of a correct run matches.
+    `product`: the file made by a build that cannot be told to write ``{out}``. `busy_limit`: cores that other
+    programs may use beyond what they do before the first trial. `join`: environment variables whose values
+    from several factors are joined, and the separator."""
 
     run: tuple[str, ...]
     build: tuple[str, ...] = ()
@@ -170,8 +170,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """The design: as `desktop.core.design` makes it from these words. `fold_after`: replicates of the first
-    half that were planned when the fold was decided on, 0 if that was before the first trial."""
+    """The design, as made from these words by `desktop.core.design`. `fold_after`: replicates of the first
+    half that were planned when the fold was decided, 0 if that was before the first trial."""
 
     kind: str = "regular"
     runs: int | None = None
@@ -190,7 +190,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that ``experiment.toml`` says. `folder`: where it stands; commands run there."""
+    """The contents of ``experiment.toml``. `folder`: where it is; commands run there."""
 
     folder: Path
     title: str
@@ -204,20 +204,20 @@ class Experiment:
         return tuple(factor.name for factor in self.factors)
 
     def design(self) -> Design:
-        """Raises ValueError where the plan fits no design."""
+        """The design of the plan; raises ValueError where there is none."""
         return _designed(self.names, replace(self.plan, fold_after=0, replicates=1, seed=1))
 
     def sheet(self) -> RunSheet:
-        """Raises ValueError where the plan fits no design."""
+        """The run sheet of the plan; raises ValueError where there is none."""
         return run_sheet(self.design(), self.plan.replicates, self.plan.seed, self.plan.fold_after)
 
     def folded(self, fold: str | None, *, begun: bool) -> Experiment:
-        """With this fold; of an experiment that has `begun`, its mirror image follows what is planned."""
+        """The experiment with this fold; if it has `begun`, the mirror image follows what is planned."""
         after = self.plan.replicates if begun and fold is not None else 0
         return replace(self, plan=replace(self.plan, fold=fold, fold_after=after))
 
     def order(self) -> dict[tuple[int, int], int]:
-        """The place, from 1, of every (replicate, treatment) in the order of trials, which is its own."""
+        """The position, from 1, of every (replicate, treatment) in the experiment's own order of trials."""
         sheet = self.sheet()
         keys = zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True)
         return {key: place for place, key in enumerate(keys, 1)}
@@ -231,12 +231,12 @@ class Experiment:
         return tuple(self.design().levels[treatment].tolist())
 
     def signs(self, treatment: int) -> list[str]:
-        """The levels of a treatment as tables show them: + and −, of an array their numbers."""
+        """The levels of a treatment as shown in tables: + and −; for an array their numbers."""
         array = self.plan.kind == "orthogonal-array"
         return [str(v) if array else "+" if v > 0 else "−" for v in self.levels(treatment)]
 
     def switches(self, levels: Sequence[int]) -> Switch:
-        """What a treatment adds, in the order of the factors. Delays of arrays grow with the level."""
+        """What a treatment adds, in the order of the factors. The delays of an array grow with the level."""
         flags: list[str] = []
         arguments: list[str] = []
         environment: dict[str, str] = {}
@@ -249,14 +249,14 @@ class Experiment:
             arguments += [word.replace("{delay}", str(size)) for word in chosen.arguments]
             for name, value in chosen.environment:
                 value = value.replace("{delay}", str(size))
-                # Several factors of one variable are said to be joined, or refused (`_used`).
+                # Several factors that set one variable join their values, or are refused (`_used`).
                 before = environment.get(name)
                 environment[name] = value if before is None else f"{before}{self.joined[name]}{value}"
         return Switch(tuple(flags), tuple(arguments), tuple(environment.items()))
 
     @property
     def joined(self) -> dict[str, str]:
-        """Variables whose values from several factors are put together; that of our module for Python is."""
+        """Variables whose values from several factors are joined; that of the Python module always is."""
         return {"SPT_FACTORS": ","} | self.program.join
 
     def commands(self, levels: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
@@ -265,21 +265,21 @@ class Experiment:
         flags = (*self.program.flags, *switch.flags)
         out = str(Path(BUILDS) / self.build_key(flags))
         build, run = self.program.build, self.program.run
-        if self.program.shell:  # one text, of which the shell makes words
+        if self.program.shell:  # one text, which the shell splits
             build, run = ((" ".join(words),) if words else () for words in (build, run))
         build = _filled(build, flags, (), out)
         run = _filled(run, flags, switch.arguments, os.path.join(".", out), self.program.shell)
         return build, run, dict(switch.environment)
 
     def build_key(self, flags: Sequence[str]) -> str:
-        """Of sources, build command and flags: a build is made once."""
+        """Key of sources, build command and flags: equal builds are made once."""
         digest = hashlib.sha256(json.dumps([list(flags), list(self.program.build)]).encode())
         for name, content in sorted(self.source_hashes().items()):
             digest.update(f"{name}\0{content}\0".encode())
         return digest.hexdigest()[:16]
 
     def source_hashes(self) -> dict[str, str]:
-        """SHA-256 of every source; raises `ExperimentError` where one cannot be read."""
+        """SHA-256 of every source; raises `ExperimentError` if one cannot be read."""
         hashes = {}
         for name in self.program.sources:
             with explained(ExperimentError, f"source {name} cannot be read", file=self.folder):
@@ -287,12 +287,12 @@ class Experiment:
         return hashes
 
     def identity(self) -> JSON:
-        """What must not change while trials are collected. More replicates may be added, and a fold that
-        comes after them: `read_journal` sees to it that it changes no trial before it."""
+        """What must not change while trials are collected. More replicates may be added, and a fold after
+        them: `read_journal` checks that it changes no earlier trial."""
         program = asdict(self.program)
         for unimportant in ("sources", "time_limit_s", "busy_limit"):
             del program[unimportant]
-        # Journals from before these keys are those of experiments that do not use them.
+        # Journals from before these keys belong to experiments that do not use them.
         program = {k: v for k, v in program.items() if v or k not in ("product", "join")}
         plan = asdict(replace(self.plan, fold=None)) if self.plan.fold_after else asdict(self.plan)
         for may_grow in ("replicates", "fold_after"):
@@ -311,7 +311,7 @@ class Experiment:
 
 @lru_cache(maxsize=64)
 def _designed(names: tuple[str, ...], plan: Plan) -> Design:
-    """Made once: every trial asks for its levels."""
+    """Cached, as every trial needs its levels."""
     if plan.kind == "plackett-burman":
         design = plackett_burman(names, plan.runs)
     elif plan.kind == "orthogonal-array":
@@ -324,7 +324,7 @@ def _designed(names: tuple[str, ...], plan: Plan) -> Design:
 def _filled(
     words: Sequence[str], flags: Sequence[str], args: Sequence[str], out: str, shell: bool = False
 ) -> tuple[str, ...]:
-    """``{flags}`` and ``{args}`` as words of their own become as many words as there are; arguments without a
+    """``{flags}`` and ``{args}`` as separate words become as many words as there are; arguments without a
     place of their own come last."""
     filled: list[str] = []
     for word in words:
@@ -344,11 +344,11 @@ def _filled(
 
 
 def read_experiment(path: Path) -> Experiment:
-    """From ``experiment.toml`` or the folder that holds it.
+    """Read ``experiment.toml``, given its path or its folder.
 
     Raises
     ------
-    ExperimentError : it cannot be read, or says something that cannot be; names the key.
+    ExperimentError : it cannot be read, or is invalid; names the key.
     """
     path = Path(path)
     if path.is_dir():
@@ -373,14 +373,14 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def _with_line(text: str, where: str, what: str) -> str:
-    """`where` in a description with the number of its line: of the key that is named there, or first in what
-    is wrong with it."""
+    """`where` in a description with its line number: that of the key named there, or else of the first one
+    named in `what`."""
     table = re.match(r"\[+(\w+)\]+ ?(\d+)?(?: (\w+))?", where)
     keys = [table[3]] if table and table[3] else re.findall(r"\w+", what)[:1]
     wanted = (table[1], int(table[2] or 1)) if table else ("", 1)
     lines = {(s.table, s.number, s.key): s.line for s in statements(text)}
     for key in (*keys, ""):
-        # A list of short tables may stand in brackets under its own name.
+        # An array of tables may be written inline under its own name.
         line = lines.get((*wanted, key)) or (lines.get(("", 1, wanted[0])) if not key else None)
         if line:
             return ", ".join(filter(None, (where, f"line {line}")))
@@ -389,7 +389,7 @@ def _with_line(text: str, where: str, what: str) -> str:
 
 @dataclass(frozen=True)
 class _FactorTable:
-    """A factor as it stands in the file."""
+    """A factor as written in the file."""
 
     name: str
     file: str = ""
@@ -438,7 +438,7 @@ class _Description:
 
 
 def _below(one: object, **least: float) -> str:
-    """What is wrong with numbers that must not be smaller."""
+    """An error text about numbers that are too small."""
     for name, low in least.items():
         value = getattr(one, name)
         if value is not None and not low <= value:
@@ -465,7 +465,7 @@ def _understood(tables: JSON, folder: Path) -> Experiment:
     if not isinstance(tables.get("factors"), list) or not tables["factors"]:
         raise ExperimentError("names no factors", hint="add a [[factors]] table for every place")
     program, design, responses = tables.get("program"), tables.get("design"), tables.get("responses")
-    if isinstance(program, dict) and program.get("shell") is True:  # one text, of which the shell makes words
+    if isinstance(program, dict) and program.get("shell") is True:  # one text, which the shell splits
         tables["program"] = {
             k: [v] if k in _COMMANDS and isinstance(v, str) else v for k, v in program.items()
         }
@@ -493,7 +493,7 @@ def _understood(tables: JSON, folder: Path) -> Experiment:
         if names.count(name) > 1 or name in RESERVED or not name or re.search(r"[\s,:*=\"']", name):
             raise ExperimentError(
                 f"{name!r} cannot be the name of a factor or response",
-                hint="names are different, without blanks and signs, and no column of the journal",
+                hint="names must differ, have no blanks or signs, and be no column of the journal",
             )
     product = (folder / experiment.program.product).resolve()
     if not product.is_relative_to(folder.resolve()):
@@ -514,7 +514,7 @@ def _understood(tables: JSON, folder: Path) -> Experiment:
 
 
 def _used(experiment: Experiment) -> None:
-    """What a level adds has to reach the program, or all treatments would be the same."""
+    """Check that what a level adds reaches the program, or all treatments would be the same."""
     program = experiment.program
     owners: dict[str, str] = {}
     for factor in experiment.factors:
@@ -524,7 +524,7 @@ def _used(experiment: Experiment) -> None:
                 raise ExperimentError(
                     f"factors {before} and {factor.name} both set {name}, and one would overwrite the other",
                     where="[[factors]]",
-                    hint=f'give each a variable of its own, or say join = {{ {name} = " " }} in [program]',
+                    hint=f'give each a variable of its own, or write join = {{ {name} = " " }} in [program]',
                 )
     if program.build and not any("{out}" in word for word in program.run):
         raise ExperimentError(
@@ -546,26 +546,26 @@ def _used(experiment: Experiment) -> None:
             raise ExperimentError(
                 f"factor {factor.name} is the same at every level but the lowest",
                 where="[[factors]]",
-                hint="give it a delay, and say {delay} where its size belongs",
+                hint="give it a delay, and write {delay} where its size belongs",
             )
 
 
 def checked(experiment: Experiment) -> Experiment:
-    """The experiment as it would be read back from what is written.
+    """The experiment as it would be read back after writing.
 
     Raises
     ------
-    ExperimentError, ValueError : it says something that cannot be; names the key.
+    ExperimentError, ValueError : it is invalid; names the key.
     """
     return _understood(tomllib.loads(described(experiment)), experiment.folder)
 
 
 def write_experiment(experiment: Experiment) -> Path:
-    """Write ``experiment.toml`` into its folder, whole or not at all.
+    """Write ``experiment.toml`` into its folder, atomically.
 
     Raises
     ------
-    ExperimentError : trials have been collected already and belong to another description.
+    ExperimentError : trials were already collected for another description.
     """
     path = experiment.folder / DESCRIPTION
     journal = experiment.folder / JOURNAL
@@ -580,7 +580,7 @@ def described(experiment: Experiment) -> str:
     """The text of ``experiment.toml``."""
 
     def table(values: JSON) -> JSON:
-        # An empty text means something there.
+        # An empty text has a meaning there.
         given = {k: v for k, v in values.items() if v is not None and (k in ("fold", "unit") or v != "")}
         if not given.get("fold_after", 1):
             del given["fold_after"]
@@ -617,9 +617,9 @@ def described(experiment: Experiment) -> str:
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of the journal. `status`: ``ok``, ``failed``, ``disturbed`` (others were busier than
-    `other_busy_limit`; counts if no quiet one follows) or ``excluded`` (by the user, of the trial with that
-    order and attempt). `clock_mhz`: mean frequency of the processors; NaN where that is not told."""
+    """One line of the journal. `status`: ``ok``, ``failed``, ``disturbed`` (others used more cores than
+    `other_busy_limit`; counts if no quiet one follows) or ``excluded`` (by the user; excludes the trial with
+    that order and attempt). `clock_mhz`: mean frequency of the processors; NaN if unknown."""
 
     order: int
     replicate: int
@@ -639,9 +639,9 @@ class Trial:
 
 
 class Journal:
-    """The trials of an experiment, appended one by one and flushed to the disk before the next begins.
+    """The trials of an experiment, appended one by one and flushed to disk before the next begins.
 
-    Locked while it is open, so that nobody else adds to it.
+    Locked while it is open, so that no other process adds to it.
 
     Raises
     ------
@@ -653,12 +653,12 @@ class Journal:
         self.path = experiment.folder / JOURNAL
         self._file = self.path.open("a+b")
         try:
-            # What a killed run had just started may hold its lock for a moment.
+            # A process just started by a killed run may hold its lock for a moment.
             if not lock_file(self._file.fileno(), patience_s=1.0):
                 raise ExperimentError("is being added to by another run of this experiment", file=self.path)
             self._cut_unfinished()
             if not self.path.stat().st_size or not _collected(self.path):
-                # Without a trial there is nothing that a changed description could be mixed with.
+                # A changed description is harmless before the first trial.
                 self._file.truncate(0)
                 identity = json.dumps(experiment.identity(), sort_keys=True)
                 responses = (response.name for response in experiment.responses)
@@ -668,7 +668,7 @@ class Journal:
                 _same(experiment, _header(self.path))
             with self.path.open(encoding="utf-8") as file:
                 file.readline()
-                # A journal that was begun by an older version goes on with its own columns.
+                # A journal from an older version keeps its own columns.
                 self._columns = frozenset(next(csv.reader([file.readline()]), []))
             self.trials = read_journal(experiment)
         except BaseException:
@@ -693,7 +693,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def _cut_unfinished(self) -> None:
-        """Drop the beginning of a line that a killed process did not finish."""
+        """Remove a partial last line, left by a killed process."""
         self._file.seek(0)
         data = self._file.read()
         whole = data.rfind(b"\n") + 1
@@ -729,7 +729,7 @@ def _header(journal: Path) -> JSON:
         return header
     except ValueError:
         raise ExperimentError(
-            "does not begin as a journal does",
+            "does not begin like a journal",
             file=journal,
             where="line 1",
             hint="move it away to start anew",
@@ -737,7 +737,7 @@ def _header(journal: Path) -> JSON:
 
 
 def _collected(journal: Path) -> bool:
-    """Whether a journal holds any trial; raises `ExperimentError` where it is none."""
+    """Whether a journal contains any trial; raises `ExperimentError` if it is no journal."""
     if not journal.stat().st_size:
         return False
     _header(journal)
@@ -746,12 +746,12 @@ def _collected(journal: Path) -> bool:
 
 
 def _same(experiment: Experiment, before: JSON) -> None:
-    """Refuse to mix trials of different experiments; say what differs."""
+    """Refuse to mix trials of different experiments, naming the differences."""
     now = json.loads(json.dumps(experiment.identity()))
     differs, hint = [], "start a new experiment in a folder of its own"
     was = before.get("design")
     if experiment.plan.fold is not None and isinstance(was, dict) and was.get("fold") is None:
-        hint = f"to fold what was run already, write fold_after = {experiment.plan.replicates} in [design]"
+        hint = f"to fold the trials already run, write fold_after = {experiment.plan.replicates} in [design]"
     for part in sorted(set(now) | set(before)):
         a, b = before.get(part), now.get(part)
         if a == b:
@@ -792,13 +792,13 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
             levels = [int(row[name]) for name in experiment.names]
             order = int(row["order"])
             place = places.get((replicate, treatment)) if places else order
-            # A fold may be another now, or begin too early.
+            # The fold may have changed, or begin too early.
             if order != place or levels != design.levels[treatment].tolist():
                 raise ExperimentError(
                     f"its trial {row['order']} is none of this plan",
                     file=path,
                     where=f"line {reader.line_num + 1}",
-                    hint="a fold comes after all that was run, and stays once it was begun",
+                    hint="a fold must come after all trials already run, and stay once its trials have begun",
                 )
             trials.append(
                 Trial(
@@ -822,7 +822,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
             f"is damaged ({reason(error, 'it is not what was written here')})",
             file=path,
             where=f"line {reader.line_num + 1}",
-            hint="mend or move it",
+            hint="repair or move it",
         ) from None
     return tuple(trials)
 
@@ -833,8 +833,8 @@ def _value(text: str) -> float:
 
 @dataclass(frozen=True)
 class State:
-    """Where an experiment stands. `good`: the trial that counts for (replicate, treatment). `attempts`: so
-    far, excluded ones included. `given_up`: failed too often."""
+    """Where an experiment stands. `good`: the trial that counts for each (replicate, treatment). `attempts`:
+    so far, including excluded ones. `given_up`: those that failed too often."""
 
     good: Mapping[tuple[int, int], Trial]
     attempts: Mapping[tuple[int, int], int]
@@ -843,7 +843,7 @@ class State:
 
     @property
     def waiting(self) -> int:
-        """Trials that are still to be run."""
+        """Number of trials still to be run."""
         return self.planned - len(self.good) - len(self.given_up - set(self.good))
 
     @property
@@ -852,7 +852,7 @@ class State:
 
 
 def state_of(experiment: Experiment, done: Sequence[Trial]) -> State:
-    """From the journal: excluded trials do not count and are to be run again."""
+    """The state according to the journal: excluded trials do not count and are to be run again."""
     excluded = {(t.order, t.attempt) for t in done if t.status == "excluded"}
     good: dict[tuple[int, int], Trial] = {}
     attempts: dict[tuple[int, int], int] = {}
@@ -877,11 +877,11 @@ def state_of(experiment: Experiment, done: Sequence[Trial]) -> State:
 
 
 def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
-    """What has been measured so far, for `desktop.core.effects.analyse`.
+    """The measurements so far, for `desktop.core.effects.analyse`.
 
     Raises
     ------
-    ExperimentError : there is no such response, or levels are more than two.
+    ExperimentError : there is no such response, or factors have more than two levels.
     """
     at = _response_at(experiment, response)
     if experiment.plan.kind == "orthogonal-array":
@@ -902,7 +902,7 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
 
 
 def search(experiment: Experiment, response: str | None = None) -> ArraySearch:
-    """The treatments of an array ranked by what has been measured so far.
+    """The treatments of an array, ranked by the measurements so far.
 
     Raises
     ------

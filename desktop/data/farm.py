@@ -1,7 +1,7 @@
-"""Tasks side by side in other processes, through the interface of `concurrent.futures`.
+"""Runs tasks in parallel in other processes, with the interface of `concurrent.futures`.
 
-Tasks and whoever waits for them meet in a folder: the tasks write there how far they are, and a file there
-asks them to stop. That works across machines too, if the folder is on a file system they share.
+Tasks and their caller communicate through a folder: tasks write their progress there, and a file there asks
+them to stop. This works across machines too, if the folder is on a shared file system.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from desktop.errors import DesktopError, reason
 from desktop.progress import Cancelled, Progress
 
 T = TypeVar("T")
-#: Seconds between two looks at the folder.
+#: Seconds between two checks of the folder.
 PAUSE = 0.1
-#: Seconds in which tasks that were asked to stop must have done so, or they are left to themselves.
+#: Seconds within which tasks must stop when asked to; then they are abandoned.
 PATIENCE = 30.0
-#: Seconds in which a scheduler must answer, and have workers.
+#: Seconds within which a scheduler must answer, and have workers.
 ANSWER = 10
-#: Seconds without a worker, or without an answer of the scheduler, after which tasks are given up.
+#: Seconds without a worker, or without an answer of the scheduler, after which tasks are abandoned.
 DESERTED = 60.0
 
 
@@ -41,18 +41,18 @@ def cores() -> int:
 
 
 class Farm:
-    """Runs tasks in processes of its own, for the time of its block; one that dies never takes this with it.
+    """Runs tasks in its own processes while its block lasts; a dying task never ends this process.
 
     Parameters
     ----------
-    folder : an existing folder for files of the farm, which nobody else uses.
+    folder : an existing folder for files of the farm, used by nobody else.
     workers : processes at a time.
     """
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder = folder
         self.workers = workers
-        #: Tasks that have ended, of those that were run last; all of them unless they were stopped.
+        #: Tasks of the last run that have ended: all of them unless they were stopped.
         self.ended: dict[int, Future[Any]] = {}
         self._executor: Executor | None = None
         self._size = 0
@@ -68,8 +68,8 @@ class Farm:
     ) -> list[Future[T]]:
         """Call ``function(*task, progress)`` for all tasks; returns their futures, all of them done.
 
-        The function must be importable. What it raises is in its future. A task whose process dies is
-        tried once more, alone; then its future holds a `DesktopError`.
+        The function must be importable. An exception of it is stored in its future. A task whose process dies
+        is repeated once, alone; then its future holds a `DesktopError`.
 
         Raises
         ------
@@ -80,12 +80,12 @@ class Farm:
         died = [0] * len(tasks)
         while len(ended) < len(tasks):
             left = [i for i in range(len(tasks)) if i not in ended]
-            # One that died is tried alone: the memory may have been too small for all together.
+            # A task that died is repeated alone: memory may have been too small for all together.
             batch = [i for i in left if not died[i]] or left[:1]
             futures = self._run_once(function, tasks, batch, progress, text, ended)
             errors = {i: _error(futures[i]) for i in batch}
             broken = {i for i in batch if isinstance(errors[i], BrokenExecutor)}
-            # A pool that breaks takes those along that still wait for their turn.
+            # A pool that breaks also loses tasks that wait for their turn.
             begun = {i for i in broken if self._mark(i).exists()}
             for i, error in errors.items():
                 if i in broken:
@@ -110,7 +110,7 @@ class Farm:
         executor = self._open(min(self.workers, len(batch)))
         futures: dict[int, Future[T]] = {}
         try:
-            with _deaf():  # which the processes that are started are from their first line
+            with _deaf():  # inherited by the processes that are started
                 for i in batch:
                     futures[i] = executor.submit(_work, __version__, function, tasks[i], self._mark(i))
             while wait(futures.values(), PAUSE).not_done:
@@ -134,7 +134,7 @@ class Farm:
         return futures
 
     def _stop(self, futures: Mapping[int, Future[T]]) -> None:
-        """Ask all tasks to stop, and wait until those that have begun did, for they still write."""
+        """Ask all tasks to stop, and wait until the running ones have, as they still write."""
         (self.folder / _STOP).touch()
         for i, future in futures.items():
             if not self._mark(i).exists():
@@ -146,29 +146,29 @@ class Farm:
             time.sleep(PAUSE / 4)
 
     def _deserted(self) -> bool:
-        """Whether nobody is left to do the tasks. Asked every `PAUSE`."""
+        """Whether nobody is left to run the tasks. Called every `PAUSE`."""
         return False
 
     def _open(self, workers: int) -> Executor:
-        """The executor, with at least so many workers; with one if one is asked for."""
+        """The executor, with at least so many workers; with one if one is requested."""
         if self._executor is None or workers > self._size or workers == 1 < self._size:
             self._close()
             self._executor, self._size = self._make(workers), workers
         return self._executor
 
     def _make(self, workers: int) -> Executor:
-        import multiprocessing  # takes a while, and few divide a trace
+        import multiprocessing  # slow, and few divide a trace
         from concurrent.futures import ProcessPoolExecutor
 
-        # Forking a process with threads and HDF5 in it is not safe.
+        # Forking a process that has threads and HDF5 is not safe.
         context = multiprocessing.get_context("spawn")
         _start_tracker()
         stopping.leave_no(self, self._leave)
         return ProcessPoolExecutor(workers, context, _begin, (self.folder / _END,))
 
     def _close(self) -> None:
-        # Where this process ends outright, nobody gets past here: Python's own end, while `_leave` closes the
-        # pool, would write into a pipe that is closed.
+        # If this process is terminated, nothing gets past here: Python's own exit would write into a closed
+        # pipe while `_leave` closes the pool.
         with stopping.making:
             executor = self._executor
         if executor is not None:
@@ -177,7 +177,7 @@ class Farm:
             stopping.left(self)
 
     def _leave(self) -> None:
-        """Have the processes remove what they write, and end, before this one ends outright."""
+        """Make the processes remove their files and end, before this process is terminated."""
         (self.folder / _END).touch()
         executor, self._executor = self._executor, None
         if executor is not None:
@@ -186,7 +186,7 @@ class Farm:
             ending.join(_LAST_WORDS)
 
     def _explain(self, error: BaseException) -> BaseException:
-        """What a task raised, in the user's words."""
+        """The exception of a task, explained for the user."""
         return error
 
     def _mark(self, task: int) -> Path:
@@ -194,14 +194,14 @@ class Farm:
 
 
 class Cluster(Farm):
-    """A farm on a cluster of `dask.distributed`: its scheduler gives the tasks to the workers, and those of a
-    worker that dies to others.
+    """A farm on a cluster of `dask.distributed`: its scheduler distributes the tasks, and repeats those of a
+    worker that dies on others.
 
     Parameters
     ----------
-    folder : as for `Farm`, on a file system that all workers see at this very place.
+    folder : as for `Farm`, on a file system that all workers see at the same path.
     scheduler : address of the scheduler, such as ``tcp://host:8786``.
-    progress : may stop the waiting for an answer.
+    progress : may cancel waiting for an answer.
 
     Raises
     ------
@@ -213,31 +213,31 @@ class Cluster(Farm):
             import distributed
         except ImportError:
             raise DesktopError(
-                "the package distributed is not installed, so there is no way to a cluster",
+                "the package distributed is not installed, so no cluster can be used",
                 hint="install phasewright[cluster]",
             ) from None
-        for name in ("distributed", "distributed.client"):  # it prints tracebacks of what is told here
+        for name in ("distributed", "distributed.client"):  # it prints tracebacks of errors reported here
             logging.getLogger(name).setLevel(logging.CRITICAL)
         import asyncio
 
         try:
-            # Asked first: a client that finds no scheduler cannot be stopped, nor be closed quietly.
+            # Asked first: a client that finds no scheduler cannot be stopped, nor closed quietly.
             threads = asyncio.run(_threads(scheduler, progress))
             if threads:
                 self._client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
         except Cancelled:
             raise
         except Exception as error:
-            # What is no scheduler may send anything, which then is taken for lengths and offsets.
+            # Anything else than a scheduler may send bytes that would be taken for lengths and offsets.
             answers = "something else does" if not isinstance(error, OSError | ValueError | TypeError) else ""
-            why = answers or reason(error, "nobody is there, or it is no address such as tcp://host:8786")
+            why = answers or reason(error, "nothing is there, or it is no address such as tcp://host:8786")
             raise DesktopError(
                 f"no scheduler answers at {scheduler} ({why})", hint="start one, or import without it"
             ) from error
         if not threads:
             raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some")
         super().__init__(folder, threads)
-        self._missed = 0  # looks in a row at which no worker was known
+        self._missed = 0  # checks in a row without a known worker
         self._left = Event()
         Thread(target=self._look, name="cluster", daemon=True).start()
 
@@ -246,19 +246,19 @@ class Cluster(Farm):
         return executor
 
     def _look(self) -> None:
-        """See whether there are workers; in a thread of its own, for the scheduler may never answer."""
+        """Check whether there are workers; in a separate thread, as the scheduler may never answer."""
         while not self._left.wait(1.0):
             with suppress(Exception):  # no answer, whatever the reason
                 if self._client.nthreads():
                     self._missed = 0
 
     def _deserted(self) -> bool:
-        # Looks are counted, not seconds: this process may have been stopped for a while.
+        # Checks are counted, not seconds: this process may have been suspended for a while.
         self._missed += 1
         return self._missed * PAUSE > DESERTED
 
     def _close(self) -> None:
-        self._executor = None  # its own end would wait for tasks that were left to themselves
+        self._executor = None  # its own exit would wait for abandoned tasks
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
@@ -280,11 +280,11 @@ class Cluster(Farm):
 
 
 async def _threads(scheduler: str, progress: Progress) -> int:
-    """Threads of the workers of a scheduler, as soon as it has some; 0 if it has none for `ANSWER` seconds.
+    """Threads of the workers of a scheduler, as soon as it has some; 0 if it has none in `ANSWER` seconds.
 
     Raises
     ------
-    Exception : of any kind; what is there, if anything, is no scheduler.
+    Exception : of any kind; what answers, if anything, is no scheduler.
     """
     import asyncio
 
@@ -330,14 +330,14 @@ def _failed(error: BaseException) -> Future[T]:
 
 _STOP = "stop"
 _END = "end"
-#: Seconds that processes have to end outright.
+#: Seconds that processes have to terminate.
 _LAST_WORDS = 2.0
 
 
 def _start_tracker() -> None:
-    """Start the process that removes semaphores which others leave, as those do that end outright: without a
-    word. It lets signals through when it is started, so that is done before the others are."""
-    if os.name != "posix":  # others need none
+    """Start the process that removes semaphores left by others, as terminated ones do, without messages.
+    Starting it unblocks signals, so it is started before the other processes."""
+    if os.name != "posix":  # others do not need it
         return
     from multiprocessing import resource_tracker
 
@@ -354,7 +354,7 @@ def _start_tracker() -> None:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Requests to end wait meanwhile; processes that are started now never hear any until they ask for it."""
+    """Block requests to terminate; processes started now ignore them until they unblock them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -366,7 +366,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _work(version: str, function: Callable[..., T], task: tuple[object, ...], mark: Path) -> T:
-    """What runs over there."""
+    """Runs in the worker."""
     here = platform.node()
     if version != __version__:
         raise DesktopError(
@@ -377,13 +377,13 @@ def _work(version: str, function: Callable[..., T], task: tuple[object, ...], ma
         raise DesktopError(
             "is not there for the worker on " + here,
             file=mark.parent,
-            hint="say with -o a place for the imported file that all workers see",
+            hint="choose with -o a place for the imported file that all workers see",
         )
     return function(*task, _MarkedOutput(mark))
 
 
 class _MarkedOutput(Progress):
-    """Progress by way of files: the share that is done is written, a stop is read."""
+    """Progress through files: the finished share is written, a request to stop is read."""
 
     def __init__(self, mark: Path) -> None:
         super().__init__()
@@ -407,14 +407,13 @@ class _MarkedOutput(Progress):
 def _read(mark: Path) -> float:
     try:
         return float(mark.read_text())
-    except (OSError, ValueError):  # not begun, or being written
+    except (OSError, ValueError):  # not started, or being written
         return 0.0
 
 
 def _begin(end: Path) -> None:
-    """Let a worker end with the process that started it, and by its will only: Ctrl-C in a terminal and the
-    end of a session reach all of them, and the parent tells them what to do. `end`: a file that asks them to
-    end outright."""
+    """Make a worker end with its parent, and only by the parent's will: Ctrl-C in a terminal and the end of a
+    session reach all processes, and the parent decides. `end`: a file that requests termination."""
     for number in stopping.REQUESTS:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
@@ -426,7 +425,7 @@ def _begin(end: Path) -> None:
     assert parent is not None
 
     def watch() -> None:
-        # A parent that is killed tells nobody, and its workers would wait for work for ever.
+        # A parent that is killed cannot do so, and its workers would wait for work for ever.
         while not wait_for_end([parent.sentinel], PAUSE) and not end.exists():
             pass
         stopping.end(1)

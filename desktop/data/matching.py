@@ -1,7 +1,7 @@
-"""Messages and collective operations of a trace: which records belong together.
+"""Matching the messages and collective operations of a trace.
 
-Sends are paired with their receives, members of a collective operation with each other, in bounded memory
-and in one pass over the records of each location.
+Sends are paired with their receives, and members of collective operations with each other, in bounded memory
+and one pass over the records of each location.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
 NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
-ROWS = 1 << 17  # rows that are matched at a time
+ROWS = 1 << 17  # rows matched at a time
 PARTS = 64  # into which they are divided, so that no channel is too long to be matched
 _STEP = 256  # locations between two steps of progress
 
 
 class Matches(NamedTuple):
-    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,).
+    """Matched messages: location indices, ticks as recorded, bytes sent, tag; all (n,).
 
-    `certain`: 0 where another message may have been received there, see `pair_up`, else 1. `order`: of those
-    that were sent at one time by one location, by receiver and its receives; 0 where they come in order.
+    `certain`: 0 if another message may have been received there, see `pair_up`, else 1. `order`: among
+    messages sent by one location at one time, by receiver and its receives; 0 if they come in order.
     """
 
     sender: Ints
@@ -49,7 +49,7 @@ class Matches(NamedTuple):
 
 @contextmanager
 def links_of(writer: StoreWriter) -> Iterator[Links]:
-    """The table ``links`` of a store, which is written at the end.
+    """The table ``links`` of a store, written when the block ends.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def links_of(writer: StoreWriter) -> Iterator[Links]:
 
 
 class Links:
-    """The table ``links``: matched messages, put in order of their senders and of time."""
+    """The table ``links``: matched messages, sorted by sender and time."""
 
     _ROW = np.dtype([(name, "i8") for name in (*DERIVED["links"], "order")])
 
@@ -75,7 +75,7 @@ class Links:
         self._spill.close()
 
     def add(self, matches: Matches) -> None:
-        """Messages in any order."""
+        """Add messages in any order."""
         rows = np.empty(matches.sent.size, self._ROW)
         rows["time"], rows["arrival"] = matches.sent, matches.received
         rows["peer"], rows["bytes"], rows["tag"] = matches.receiver, matches.bytes, matches.tag
@@ -83,7 +83,7 @@ class Links:
         self._spill.add(rows, matches.sender, len(self._writer.locations))
 
     def keep(self) -> None:
-        """Write what was added, each location's in the order of `Matches` where times are equal."""
+        """Write all messages, at equal times of a location in the order of `Matches`."""
         for sender in range(len(self._writer.locations)):
             if not self._spill.size(sender):
                 continue
@@ -96,8 +96,8 @@ class Links:
 
 
 def process_of(source: EventSource) -> Ints:
-    """(p,) number of the process of each location; the first location's process is 0. Locations
-    without a rank are processes of their own."""
+    """(p,) process number of each location; the first location's process is 0. Locations without a rank are
+    processes of their own."""
     ranks: dict[tuple[str, int], int] = {}
     return np.array(
         [
@@ -109,11 +109,11 @@ def process_of(source: EventSource) -> Ints:
 
 
 def address_of(source: EventSource) -> Ints:
-    """(p,) the location by which messages name each one: itself, or the only one of its process they name.
+    """(p,) the location that messages name for each one: itself, or the only one of its process they name.
 
-    Formats whose messages name a process (a rank of MPI, a node of PICL) put one of its locations for it, so
-    the others are never named; where messages name locations, those that have messages are. Nothing is read
-    where only the first locations of processes have any.
+    Formats whose messages name a process (an MPI rank, a PICL node) use one of its locations for it, so the
+    others are never named; if messages name locations, those with messages are named. Nothing is read if only
+    the first locations of processes have messages.
     """
     own, process = np.arange(len(source.locations)), process_of(source)
     first = np.unique(process, return_index=True)[1][process]
@@ -132,21 +132,21 @@ def address_of(source: EventSource) -> Ints:
 
 @arithmetic
 def choose_shares(rows: Ints, width: int, shares: int, share: Ints) -> None:
-    """`share` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
+    """Set `share` (n,): the one of `shares` that each of `rows` (n, columns) is in, by `width` columns."""
     for i in range(rows.shape[0]):
         share[i] = np.int64(mixed(rows, i, width, np.uint64(0)) >> np.uint64(33)) % shares
 
 
 @arithmetic
 def count_up(channel: Ints, following: Ints, number: Ints) -> None:
-    """The next number of each channel, which moves on."""
+    """Number the entries of each channel, continuing from `following`, which is updated."""
     for i in range(channel.size):
         number[i] = following[channel[i]]
         following[channel[i]] += 1
 
 
 class _Count:
-    """Numbers what comes on each channel from 0 on."""
+    """Numbers the entries of each channel from 0 on."""
 
     def __init__(self, width: int) -> None:
         self._channels = Interner(width=width)
@@ -169,11 +169,11 @@ def _in_shares(
     take: Callable[[int], Iterator[Ints]],
     progress: Progress | None,
 ) -> Iterator[Ints]:
-    """What `take` finds in the rows of each location, in shares of about `rows`.
+    """Divide what `take` finds in the rows of each location into shares of about `rows`.
 
-    `take` gives rows (n, columns), of which the first `width` numbers are a name; equal names come in one
-    share, in the order of locations and in that of their rows. Every location is read once: what does not fit
-    into one share waits in a temporary file.
+    `take` gives rows (n, columns), whose first `width` numbers are a name; equal names are in the same share,
+    in the order of locations and rows. Every location is read once: what does not fit into one share goes to
+    a temporary file.
     """
     places = [i for i in range(len(source.locations)) if source.rows(table, i)]
     shares = -(-sum(source.rows(table, i) for i in places) // rows)
@@ -200,27 +200,26 @@ def _in_shares(
 
 
 def _spill(rows: Ints) -> Spill:
-    """For rows (n, columns) as these."""
+    """A spill for rows (n, columns) like these."""
     return Spill(Path(gettempdir()), np.dtype([("columns", "i8", (rows.shape[1],))]))
 
 
-#: Columns of an end of a message: its channel, of which so many are one part (as yet its place in the
-#: process), when it was, how much it carried, and whose it is: twice the location, and 1 more for a send.
+#: Columns of a message end: its channel, a part of which has so many (until then its position in the
+#: process), time, bytes, and owner: twice the location, plus 1 for a send.
 _SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _END = range(8)
-#: A message of one of the threads of a process.
+#: A message of one of a process's threads.
 _ROW = np.dtype([*TABLES["messages"].items(), ("location", "i8")], align=True)
 
 
 def match_messages(
     source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
-    """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
+    """Match sends with receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
-    Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Where messages
-    name processes, channels are those of processes, in order of time over their threads (`address_of`); the
-    ends are the threads all the same. Ends without a partner are left out. What is matched at a time are
-    about `rows` rows, of a long channel a part. `tally` (3,) counts sends and receives, with a partner or
-    without, and pairs of unequal length.
+    Non-blocking receives count in the order of posting (MPI 4.0, section 3.5). If messages name processes,
+    channels are those of processes, in time order over their threads (`address_of`); the ends are still the
+    threads. Ends without a partner are left out. About `rows` rows are matched at a time, part of a long
+    channel. `tally` (3,) counts sends and receives, with or without a partner, and pairs of unequal length.
     """
     counted = np.zeros(3, np.int64) if tally is None else tally
     length = max(1, rows // PARTS)
@@ -232,7 +231,7 @@ def match_messages(
     threads_of = {threads[0]: threads for threads in together.values()}
 
     def take(here: int) -> Iterator[Ints]:
-        if here not in threads_of:  # it was among those of another
+        if here not in threads_of:  # it was done with another of its threads
             return
         threads = threads_of[here]
         count = sum(source.rows("messages", thread) for thread in threads)
@@ -245,7 +244,7 @@ def match_messages(
 
 
 def matched(store: TraceStore) -> Iterator[Matches]:
-    """The messages whose ends were put together on import; where none were kept, they are now."""
+    """The messages matched on import; if none were stored, they are matched now."""
     if not store.has("links"):
         yield from match_messages(store)
         return
@@ -272,7 +271,7 @@ def _in_parts(
 
 
 def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[AnyArray, ...]]:
-    """The columns of ``messages`` and their locations, by time (and thread, where times are equal)."""
+    """The columns of ``messages`` and their locations, by time (at equal times by thread)."""
     if len(threads) == 1:
         for block in source.blocks("messages", threads[0], *TABLES["messages"], rows=rows):
             yield *block, np.full(block[0].size, threads[0], np.int64)
@@ -310,8 +309,8 @@ def _ends(
     """Sends (True) and receives (n, columns) of threads that messages name by one, each in matching order,
     about `rows` at most at a time.
 
-    `blocks`: the last of `count` rows, from `row` on. `posted` (2, n): request and row of the receives that
-    are posted and not over; `held`: receives that wait for these.
+    `blocks`: the last of `count` rows, from `row` on. `posted` (2, n): request and row of posted receives
+    that are not complete; `held`: receives that wait for these.
     """
     posted = np.empty((2, 0), np.int64) if posted is None else posted
     with ExitStack() as stack:
@@ -347,8 +346,8 @@ def tabulate(
     name: int, time: Ints, kind: Bytes, peer: AnyArray, comm: AnyArray, tag: Ints, size: Ints, location: Ints,
     place: Ints, sends: Ints, receives: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Put the ends of messages among rows into two tables, by the name of their process; how many these
-    are."""
+    """Write the message ends among the rows into two tables, by the name of their process; returns their
+    numbers."""
     sent = received = 0
     for i in range(time.size):
         outward = kind[i] == _SEND or kind[i] == _ISEND
@@ -369,8 +368,8 @@ def tabulate(
 
 
 def _posted(kind: AnyArray, request: AnyArray, row: int, posted: Ints) -> tuple[Ints, Ints]:
-    """The place (n,) of each row among all of the process: a receive takes that of the latest posting of
-    its request. The first is at `row`; `posted` as before and after these rows."""
+    """The place (n,) of each row among all rows of the process: a receive gets that of the latest posting of
+    its request. The first row is `row`; `posted` before and after these rows."""
     order = row + np.arange(kind.size)
     waits = np.flatnonzero((kind == MessageKind.IRECV) | (kind == MessageKind.IRECV_POST))
     if not waits.size:
@@ -399,15 +398,14 @@ def pair_up(
     channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints, queue: Ints, start: Ints,
     sends: Ints, receives: Ints, before: Ints, several: Ints, back: Ints,
 ) -> int:  # fmt: skip
-    """The k-th send with the k-th receive of every channel, in the order of the receives.
+    """Pair the k-th send with the k-th receive of every channel, in the order of the receives.
 
-    channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
-    tally (3,): sends, receives and pairs of unequal length are added. queue (n,); the rest, (channels + 1,)
-    zeros, is scratch.
+    channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. Returns the
+    number of matches. tally (3,): sends, receives and pairs of unequal length are added. queue (n,); the
+    rest, (channels + 1,) zeros, is scratch.
 
-    Where several threads receive on a channel, the order of their receives is not defined (MPI 4.0, section
-    3.5). If they are in order of time, no pair contradicts the clocks that another order would not; else
-    pairs are not `certain`.
+    If several threads receive on a channel, the order of their receives is undefined (MPI 4.0, section 3.5).
+    In time order, no pair contradicts the clocks unless every order would; otherwise pairs are not `certain`.
     """
     for i in range(channel.size):
         start[channel[i] + 1] += ends[i, _END] & 1
@@ -446,15 +444,15 @@ def pair_up(
     return n
 
 
-# ------------------------------------------------------------------ while going through all at once
+# ------------------------------------------------------------------ matching in one parallel pass
 
 
 def match_in_passing(
     source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
-    """The same as `match_messages`, in another order, and quicker: locations are gone through side by side,
-    so that most ends meet soon and few have to wait. Where more than twice `rows` wait, or messages name
-    processes of which other threads speak, the rest is matched as there.
+    """As `match_messages`, in another order, and faster: locations are read in parallel, so most ends meet
+    soon and few have to wait. If more than twice `rows` wait, or messages name processes of several threads,
+    the rest is left to the method of `match_messages`.
     """
     address = address_of(source)
     places = [i for i in range(len(source.locations)) if source.rows("messages", i)]
@@ -501,7 +499,7 @@ def _rest(
     progress: Progress | None,
     counted: Ints,
 ) -> Iterator[Matches]:
-    """What is left when too many wait: first those that do, then what was not read yet."""
+    """The rest when too many ends wait: first the waiting ones, then those not read yet."""
     waiting = meeting.waiting()
     owner = waiting[:, _END] >> 1
     length = max(1, rows // PARTS)
@@ -521,10 +519,10 @@ def _rest(
 
 
 class _Stream:
-    """The messages of a location, block by block: sends, and receives in the order of their posting.
+    """The messages of a location, block by block: sends, and receives in the order of posting.
 
-    ready : columns time, kind, peer, communicator, tag, bytes, place of rows that may be matched now.
-    reached : ticks of the location up to which all was read; clocks may be far apart.
+    ready : columns time, kind, peer, communicator, tag, bytes, place of rows that can be matched now.
+    reached : ticks of the location up to which everything was read; clocks may be far apart.
     """
 
     def __init__(self, source: EventSource, here: int, size: int) -> None:
@@ -558,7 +556,7 @@ class _Stream:
         self.ready.append(tuple(column[outward] for column in (*block, place)))
         inward = (kind == _RECV) | (kind == _IRECV)
         self._held.append(tuple(column[inward] for column in (*block, place)))
-        # Those that were posted after one that is not over have to wait for it.
+        # Receives posted after an incomplete one have to wait for it.
         over = self._row == self._count or not self._posted.size
         before = self._row if over else int(self._posted[1].min())
         columns = tuple(np.concatenate(column) for column in zip(*self._held, strict=True))
@@ -570,7 +568,7 @@ class _Stream:
         return True
 
     def rest(self, rows: int) -> Iterator[tuple[Ints, bool]]:
-        """All that was not taken, as `_ends`."""
+        """Everything that was not taken, as `_ends`."""
         for block in self.ready:
             for outward, ends in enumerate(self._ends(block)):
                 if len(ends):
@@ -589,11 +587,11 @@ class _Stream:
 
 
 class _Meeting:
-    """Ends of messages that wait for the other one, first in, first out on each channel; `most` at a time."""
+    """Message ends that wait for their partner, first in, first out on each channel; at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # Nobody can write a file whose names all want the same place.
+        # Random, so that nobody can write a file whose names all collide.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self._state = np.zeros(4, np.int64)
         self._state[_FREE] = -1
@@ -606,8 +604,8 @@ class _Meeting:
         self._queues = np.zeros((names, 3), np.int64)
 
     def take(self, here: int, block: tuple[AnyArray, ...], tally: Ints) -> tuple[Ints, int]:
-        """Matches (columns, n) of a location's rows with what waits, and how many rows were taken: not all
-        if more would have to wait than may."""
+        """Matches (columns, n) of a location's rows with waiting ends, and the number of rows taken: not all
+        if too many would have to wait."""
         out = np.empty((len(Matches._fields), block[0].size), np.int64)
         self._state[_MET] = 0
         row = 0
@@ -620,7 +618,7 @@ class _Meeting:
                 return out[:, : self._state[_MET]], row
 
     def _make_room(self) -> bool:
-        """For names and for waiting ends, as far as there may be; names without waiting ends are dropped."""
+        """Make space for names and waiting ends, up to the limit; names without waiting ends are removed."""
         pool, names = self._pool, len(self._names)
         if self._state[_POOLED] == len(pool) and self._state[_FREE] < 0:
             if len(pool) == self._most:
@@ -639,12 +637,12 @@ class _Meeting:
         return True
 
     def waiting(self) -> Ints:
-        """(n, columns) all that wait, as `tabulate` has them."""
+        """(n, columns) all waiting ends, in the form of `tabulate`."""
         ends = np.empty((len(self._pool), _END + 1), np.int64)
         return ends[: list_waiting(self._names[: self._state[_NAMES]], self._queues, self._pool, ends)]
 
 
-# State of a meeting: names in the table, first free place of the pool, places ever used, matches of a block.
+# State of a meeting: names in the table, first free place of the pool, places used, matches of a block.
 _NAMES, _FREE, _POOLED, _MET = range(4)
 
 
@@ -652,7 +650,7 @@ _NAMES, _FREE, _POOLED, _MET = range(4)
 def name_at(
     sender: int, receiver: int, comm: int, tag: int, slots: Ints, names: Ints, salt: np.uint64
 ) -> int:
-    """Where in the table a channel is, or would be."""
+    """The place of a channel in the table, or where it would be inserted."""
     mask = slots.size - 1
     h = salt
     for part in (sender, receiver, comm, tag):
@@ -673,11 +671,11 @@ def meet(
     place: Ints, slots: Ints, names: Ints, queues: Ints, pool: Ints, state: Ints, salt: int, out: Ints,
     tally: Ints,
 ) -> int:  # fmt: skip
-    """Match ends of a location from row `begin` on with those that wait, or let them wait; where it stopped:
-    the end, or where there is no room.
+    """Match ends of a location from row `begin` on with waiting ones, or add them to these; returns where it
+    stopped: at the end, or where there is no space.
 
-    queues (names, 3): first and last that waits (-1: none), and whether these are sends. pool (n, 4): next
-    one, time, bytes, order. The rest as `pair_up`.
+    queues (names, 3): first and last waiting end (-1: none), and whether they are sends. pool (n, 4): next
+    end, time, bytes, order. The rest as in `pair_up`.
     """
     n = state[_MET]
     for i in range(begin, time.size):
@@ -744,7 +742,7 @@ def meet(
 
 @arithmetic
 def take_over(old_names: Ints, old_queues: Ints, slots: Ints, names: Ints, queues: Ints, salt: int) -> int:
-    """Put channels into an empty table; how many these are."""
+    """Insert channels into an empty table; returns their number."""
     for c in range(old_names.shape[0]):
         key = old_names[c]
         at = name_at(key[0], key[1], key[2], key[3], slots, names, salt)
@@ -758,7 +756,7 @@ def take_over(old_names: Ints, old_queues: Ints, slots: Ints, names: Ints, queue
 
 @arithmetic
 def list_waiting(names: Ints, queues: Ints, pool: Ints, ends: Ints) -> int:
-    """All that wait, of each channel in their order; how many."""
+    """List all waiting ends, those of each channel in order; returns their number."""
     n = 0
     for c in range(names.shape[0]):
         at = queues[c, 0]
@@ -775,13 +773,13 @@ def list_waiting(names: Ints, queues: Ints, pool: Ints, ends: Ints) -> int:
 
 
 class Instances(NamedTuple):
-    """Collective operations of two or more members: the i-th has the rows start[i] to start[i + 1].
+    """Collective operations with two or more members: the i-th has the rows start[i] to start[i + 1].
 
     location, begin, end, root, sent, received : of each row, those of an instance in order of their
         locations; `root` is a location or -1, `sent` and `received` are bytes.
     communicator : of each instance.
     operation : of each instance, index into the texts of the source.
-    disagreeing : rows that were left out, as members name different operations.
+    disagreeing : rows left out because the members name different operations.
     """
 
     start: Ints
@@ -799,8 +797,8 @@ class Instances(NamedTuple):
 def match_collectives(
     source: EventSource, wanted: Callable[[str], object], rows: int = ROWS, progress: Progress | None = None
 ) -> Iterator[Instances]:
-    """Operations of the names that are `wanted`: the k-th of them on a communicator, wherever all members
-    name the same one. What is matched at a time are about `rows` rows."""
+    """Match operations whose names are `wanted`: the k-th of each member on a communicator, if all members
+    name the same one. About `rows` rows are matched at a time."""
     chosen = np.array([bool(wanted(text)) for text in source.texts], bool)
 
     def take(here: int) -> Iterator[Ints]:

@@ -1,4 +1,4 @@
-"""Any source becomes a store once and is found again: detect, import, check the clocks, keep the curve."""
+"""Any source becomes a store once and is found again: detect, import, check the clocks, store the curve."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from desktop.errors import DesktopError, StoreError, TraceFormatError, explained
 from desktop.progress import Cancelled, Progress, Share
 from desktop.remote import RemotePath
 
-#: Bytes that are hashed in one go: for each, that thread waits for the interpreter's lock.
+#: Bytes hashed at once: each time the thread waits for the interpreter's lock.
 _HASHED_AT_ONCE = 1 << 23
-#: Where no more than this part of the ends of messages lack the other one, records are lost.
+#: Up to this share of message ends without a partner, records are lost; above, the tracer omits them.
 FEW_LONELY = 0.1
 
-#: Bytes of all sources from which on a process for each at a time gains more than its start costs.
+#: Bytes of all sources from which one process per source saves more than its start costs.
 SIDE_BY_SIDE = 1 << 24
-#: Bytes of a trace from which on its locations are divided among processes, and cores from which on that is
-#: done unasked: to read in parts and to put them together takes two thirds more of processors' time, and one
-#: process keeps two cores busy already.
+#: Bytes of a trace from which its locations are divided among processes, and number of cores from which this
+#: is done by default: reading in parts and combining them takes two thirds more processor time, and one
+#: process alone keeps two cores busy.
 DIVIDED = 1 << 28
 DIVIDED_AMONG = 4
 
@@ -81,23 +81,23 @@ def open_trace(
     scheduler: str | None = None,
     member: str | None = None,
 ) -> TraceStore:
-    """The store of a trace. A source that is no store is imported first, unless that was done before.
+    """The store of a trace. A source that is not a store is imported first, unless it was before.
 
     Parameters
     ----------
-    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) or folder that holds one;
-        if it lies on another machine (`desktop.remote.place`), it is imported there.
-    format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
+    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) or folder that contains
+        one; if it is on another machine (`desktop.remote.place`), it is imported there.
+    format_id : one of `desktop.data.importers.FORMATS`; None: detected from the content.
     force : import again even if the store of an earlier import is up to date.
-    output : where the store goes; None: into the user's cache.
+    output : path of the store; None: in the user's cache.
     time_unit : of the times in a curve file, and of an OTF trace that does not define it: one of
         `desktop.data.events.UNITS`.
-    workers : processes among which the locations of a large trace are divided; None: one for each core, if
-        there are enough of them to gain by it. The store does not depend on it.
+    workers : processes among which the locations of a large trace are divided; None: one per core, if there
+        are enough cores to save time. The store does not depend on it.
     scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
         locations instead; they must see the source and the folder of the store at the same paths. Formats
-        that cannot be divided are read here all the same.
-    member : of an archive or folder that holds several traces, the one to open, by its path in there.
+        that cannot be divided are read by this process.
+    member : the trace to open in an archive or folder that holds several, by its path there.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _found(
     time_unit: str = "s",
     member: str | None = None,
 ) -> TraceStore | Path:
-    """As `open_trace`, but what was only just written is not opened."""
+    """As `open_trace`, but a store that was only just written is not opened."""
     path = path.absolute()
     if format_id is None and is_store(path):
         return open_store(path)
@@ -150,7 +150,7 @@ def _found(
     try:
         _import(source, target, stamp, progress, how)
     except DesktopError as error:
-        error.file = error.file or str(path)  # a process that died has no name for what it read
+        error.file = error.file or str(path)  # a process that died cannot name what it read
         raise
     if output is None:
         _drop_superseded(target)
@@ -177,26 +177,26 @@ def files_of(
 def import_all(
     sources: Sequence[tuple[Path, Path | None]], progress: Progress | None = None, **options: Any
 ) -> list[Path | Exception]:
-    """Import several sources, side by side on the cores there are where that is worth their start.
+    """Import several sources, in parallel on the available cores if that saves time.
 
     Parameters
     ----------
-    sources : of each its path, and where the store goes (None: into the cache).
+    sources : path of each, and path of its store (None: in the cache).
     options : `format_id`, `force`, `time_unit` and `scheduler` as for `open_trace`.
 
     Returns
     -------
-    The store of each, or why there is none: `Cancelled` if `progress` stopped it before it was complete. One
+    The store of each, or the exception: `Cancelled` if `progress` stopped it before it was complete. A source
     that fails, or whose process dies, does not stop the others.
     """
     progress = progress or Progress()
     workers = min(cores(), len(sources))
-    on_cluster = options.get("scheduler") is not None  # which divides each
+    on_cluster = options.get("scheduler") is not None  # which divides each source
     if workers > 1 and not on_cluster and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
         options = options | {"workers": _worthwhile(cores() // workers)}
         tasks = [(path, output, options) for path, output in sources]
         with scratch_folder() as folder, Farm(folder, workers) as farm:
-            with suppress(Cancelled):  # some may be complete all the same
+            with suppress(Cancelled):  # some may be complete nevertheless
                 farm.run(_import_one, tasks, progress, "importing")
             return [_outcome(farm.ended.get(i), path) for i, (path, _) in enumerate(sources)]
     outcomes: list[Path | Exception] = []
@@ -212,7 +212,7 @@ def import_all(
 
 
 def _worthwhile(processes: int) -> int:
-    """So many among which a trace may be divided, or one, if that few gain nothing."""
+    """`processes`, among which a trace may be divided, or one if so few save no time."""
     return processes if processes >= DIVIDED_AMONG else 1
 
 
@@ -244,7 +244,7 @@ def _outcome(done: Future[Path] | None, source: Path) -> Path | Exception:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a source, 0 if that cannot be said."""
+    """Bytes of a source, 0 if unknown."""
     try:
         return sum(size for _, size, _ in _Source(path.absolute(), None, "s").stamp())
     except DesktopError:
@@ -259,11 +259,11 @@ def _chosen(
     progress: Progress,
     file: Path | None = None,
 ) -> Path:
-    """The trace in a folder, of several the one that `member` names. Errors call it `what`, and `file`."""
+    """The trace in a folder, of several the one named by `member`. Errors call it `what`, and `file`."""
     inside = traces_in(folder, progress).traces
     if format_id:
         inside = [(trace, importer) for trace, importer in inside if importer.id == format_id]
-    # Two columns of numbers beside a trace are somebody's notes.
+    # Two columns of numbers beside a trace are notes, not a curve.
     inside = [one for one in inside if one[1].id != curve.IMPORTER.id] or inside
     if len(inside) == 1:
         return inside[0][0]
@@ -288,7 +288,7 @@ def _chosen(
 
 
 class _Source:
-    """What is to be opened: a trace, or an archive of which nobody knows yet what is in it."""
+    """The source to open: a trace, or an archive whose contents are unknown yet."""
 
     def __init__(self, path: Path, format_id: str | None, time_unit: str, member: str | None = None) -> None:
         if not path.exists():
@@ -302,7 +302,7 @@ class _Source:
 
     @property
     def place(self) -> Path:
-        """Where the trace is: what was opened, or its member that was chosen."""
+        """Path of the trace: the source itself, or the chosen member of it."""
         return self.path / self._member if self._member else self.path
 
     @property
@@ -322,7 +322,7 @@ class _Source:
         return [(importer.id, importer.version) for importer in possible]
 
     def stamp(self) -> Stamp:
-        """Where and how its files are now; a member of an archive changes with the archive."""
+        """Path and state of its files; a member of an archive changes with the archive."""
         try:
             stamp = []
             folders: dict[Path, Path] = {}  # resolved once each: a trace may have 10^5 files in one
@@ -343,8 +343,8 @@ class _Source:
 
     @contextmanager
     def opened(self, target: Path, progress: Progress) -> Iterator[tuple[Path, Importer, Progress]]:
-        """The trace, who reads it, and the progress that is left for that. An archive is unpacked beside
-        `target` meanwhile."""
+        """The trace, its importer, and the rest of the progress. An archive is unpacked beside `target`
+        meanwhile."""
         if self._importer:
             yield self.path, self._importer, progress
             return
@@ -357,7 +357,7 @@ class _Source:
                 trace = _chosen(folder, "an archive", self._format_id, self._member, searched, self.path)
                 yield trace, self._choose(trace), Share(progress, 0.1, 1.0)
             except TraceFormatError as error:
-                # Nobody knows the folder; the place in the archive says more.
+                # The temporary folder is unknown to the user; the place in the archive says more.
                 if error.file and Path(error.file).is_relative_to(folder):
                     error.file = str(self.path / Path(error.file).relative_to(folder))
                 raise
@@ -384,7 +384,7 @@ def _work_folder(target: Path) -> WorkFolder:
 
 
 def _cached(source: _Source, stamp: Stamp) -> Path:
-    """Where the cache keeps the store: a name for the place of the source, and one for its state."""
+    """Path of the store in the cache: one name for the place of the source, and one for its state."""
     place = _digest([name for name, _, _ in stamp])
     state = _digest([SCHEMA, source.importers, stamp])
     folder = user_cache_path("phasewright", appauthor=False) / "imports"
@@ -396,7 +396,7 @@ def _digest(value: object) -> str:
 
 
 def _known(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
-    """The store at `target` if it holds this very source; None if it may be replaced."""
+    """The store at `target` if it holds this source; None if it may be replaced."""
     try:
         store = open_store(target)
     except StoreError as error:
@@ -413,13 +413,13 @@ def _known(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) ->
 
 
 def _make_cache(target: Path) -> None:
-    hint = "say with -o where the imported file may go"
+    hint = "choose with -o a place for the imported file"
     with explained(StoreError, "the cache cannot be made", file=target.parent, hint=hint):
         target.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _drop_superseded(target: Path) -> None:
-    """Former states of the same source in the cache; an open one stays where open files cannot go."""
+    """Remove stores of former states of the source from the cache, but open ones where these must stay."""
     place = target.name.rsplit("-", 1)[0].rsplit("-", 1)[1]
     for other in target.parent.glob(f"*-{place}-*{SUFFIX}"):
         if other != target:
@@ -431,7 +431,7 @@ def _drop_superseded(target: Path) -> None:
 
 
 class _Where(NamedTuple):
-    """Where locations are read: in so many processes, or on a cluster."""
+    """How locations are read: in so many processes, or on a cluster."""
 
     workers: int
     scheduler: str | None
@@ -439,7 +439,7 @@ class _Where(NamedTuple):
     def farm(
         self, importer: Importer, trace: Path, folder: Callable[[], Path], progress: Progress
     ) -> Farm | None:
-        """Who reads the trace in parts; None if it is read undivided. `folder` makes one for the farm."""
+        """The farm that reads the trace in parts; None if it is not divided. `folder` creates its folder."""
         if importer.divisible and self.scheduler is not None:
             return Cluster(folder(), self.scheduler, progress)
         if importer.divisible and self.workers > 1 and _bytes(importer.files(trace)) >= DIVIDED:
@@ -475,11 +475,11 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
         name_apart(writer)
         followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
         judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
-        # Most clocks agree: the curve does not wait for their comparison.
+        # Most clocks agree, so the curve does not wait for their comparison.
         with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as curve:
             with links_of(writer) as links:
                 result = check_clocks(writer, _Between(Share(left, 0.85, 0.85), curve), links.add)
-            if not writer.repair:  # the shifts do not count in the curve
+            if not writer.repair:  # the shifts do not affect the curve
                 curve.tell()
             _apply(result, writer)
             if writer.repair and (result.shift.any() or result.drift.any()):
@@ -504,7 +504,7 @@ def _curve(
 
 
 class _Between(Progress):
-    """Progress of work between whose steps a curve is put into the store."""
+    """Progress that puts a curve into the store between the steps of other work."""
 
     def __init__(self, whole: Progress, curve: UtilizationWriter) -> None:
         super().__init__()
@@ -524,7 +524,7 @@ def _bytes(files: Sequence[Path]) -> int:
 
 
 def _apply(result: ClockResult, writer: StoreWriter) -> None:
-    """Keep the repair, and say what was found. It counts by default only if the importer recommends it."""
+    """Store the repair, and report the findings. By default it is applied if the importer recommends it."""
     repair = zip(result.shift, result.drift, result.origin, result.off, strict=True)
     for location, (shift, drift, origin, off) in zip(writer.locations, repair, strict=True):
         location.shift, location.drift, location.origin = int(shift), float(drift), int(origin)
@@ -548,13 +548,13 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "most_before_s": result.before.most * unit,
             "most_after_s": after.most * unit,
             "possible": result.repair,
-            # With the repair that is possible, whether it is applied or not.
+            # With the possible repair, whether it is applied or not.
             "most_repaired_s": result.after.most * unit,
             "repaired": result.after.checks,
         },
     )
-    # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that lacks ends does so everywhere.
-    # What was under way to one that was killed has no other end.
+    # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that omits ends omits them
+    # everywhere. What was on its way to a killed process has no other end.
     cut = any(location.damage == CUT_OFF for location in writer.locations)
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
         few = not cut and count <= FEW_LONELY * (result.messages + count)
@@ -594,10 +594,10 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
 
 def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
     if result.repair == "impossible":
-        return "neither shifts nor rates of the clocks mend that, so times are as recorded"
+        return "neither shifts nor rates of the clocks repair that, so times are as recorded"
     if result.repair == "none":
         return (
-            "that is too little to tell clocks that are wrong from readings that scatter, so times are as "
+            "that is too little to distinguish wrong clocks from readings that scatter, so times are as "
             "recorded"
         )
     steady, may_drift = (float(x.max(initial=0)) * unit for x in (result.off_if_steady, result.off))
@@ -614,13 +614,13 @@ def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
         how = f"every clock gets a constant shift of up to {most}s"
     if applied:
         return f"{how}, which leaves {result.after.checks}{off}"
-    return f"{how} could mend that, but the trace has clock offsets of its own, which stand".replace(
+    return f"{how} could repair that, but the trace has clock offsets of its own, which are kept".replace(
         "gets a", "with a"
     )
 
 
 class _Hash:
-    """SHA-256 of all files, one after the other, computed beside the import."""
+    """SHA-256 of all files, one after the other, computed during the import."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files

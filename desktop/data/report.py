@@ -67,7 +67,7 @@ _REPAIRS = {
     "none": "none",
     "shift": "a constant shift for each process",
     "linear": "a shift and a rate for each process, as their clocks drift",
-    "impossible": "neither shifts nor rates of the clocks mend that",
+    "impossible": "neither shifts nor rates of the clocks repair that",
 }
 #: How strong the evidence of a cause is.
 _STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in STRENGTH.items()) + "."

@@ -1,7 +1,7 @@
 """Runs an SPT experiment: builds every treatment once, then one trial at a time in random order.
 
-Every trial is on the disk before the next begins, so a kill at any moment costs the trial that was running
-and nothing else. Whoever calls this has shown the commands to the user and got a yes.
+Every trial is on disk before the next begins, so a kill at any moment loses only the trial that was running.
+The caller has shown the commands to the user, who agreed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from desktop.environment import user_environment
 from desktop.errors import RunError, reason
 from desktop.progress import Cancelled, Progress
 
-#: Bytes of a program's output that are looked at, and after which it is ended.
+#: Bytes of a program's output that are kept, and limit after which the program is ended.
 OUTPUT, MOST_OUTPUT = 1 << 20, 64 << 20
 _TAIL = 1200
 _TICK = 0.01
-#: What the machine does by itself is looked at so often, for so many seconds.
+#: Number of measurements of what the machine does by itself, and seconds of each.
 _BASES, _BASE_S = 8, 0.25
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of a command gave. `cpu_s`, `memory`: of it and its children; NaN where unknown. `ended`:
-    why it was not let to its end; "" if it was."""
+    """The result of one run of a command. `cpu_s`, `memory`: of it and its children; NaN if unknown. `ended`:
+    why it was stopped early; "" if it was not."""
 
     exit: int
     wall_s: float
@@ -64,8 +64,8 @@ class Outcome:
 @dataclass(frozen=True)
 class Estimate:
     """From a few runs of the unperturbed program: seconds of one trial, their standard deviation, trials left
-    and seconds they take, and replicates that make three standard errors smaller than a tenth of the run,
-    with 90 % confidence: the standard deviation of `runs` runs is uncertain, and its upper bound is taken."""
+    and their seconds, and replicates that make three standard errors smaller than a tenth of the run with
+    90 % confidence: the standard deviation of `runs` runs is uncertain, so its upper bound is used."""
 
     run_s: float
     sigma_s: float
@@ -76,12 +76,12 @@ class Estimate:
 
 
 def shown_commands(experiment: Experiment) -> tuple[str, ...]:
-    """Every command that a run of the experiment executes, as one would type it, for the user to agree to."""
+    """Every command that a run of the experiment executes, as typed in a shell, for the user to agree to."""
     return commands_of((experiment, experiment.levels(t)) for t in range(experiment.design().runs))
 
 
 def commands_of(settings: Iterable[tuple[Experiment, Sequence[int]]]) -> tuple[str, ...]:
-    """Commands of some levels of experiments, each once, as one would type them."""
+    """Commands of some levels of experiments, each once, as typed in a shell."""
     commands: dict[str, None] = {}
     for experiment, levels in settings:
         build, run, environment = experiment.commands(levels)
@@ -96,7 +96,7 @@ def commands_of(settings: Iterable[tuple[Experiment, Sequence[int]]]) -> tuple[s
 class Runner:
     """One run of an experiment. `pause`, `resume` and `stop` may be called from any thread.
 
-    on_trial : is called with every trial after it is on the disk.
+    on_trial : is called with every trial after it is on disk.
     """
 
     def __init__(self, experiment: Experiment, on_trial: Callable[[Trial], None] | None = None) -> None:
@@ -107,7 +107,7 @@ class Runner:
         self._stop = Event()
         self._now = Event()
         self._child: subprocess.Popen[bytes] | None = None
-        self._base = math.nan  # cores that others keep busy by themselves, once that was measured
+        self._base = math.nan  # cores that others use by themselves, once measured
 
     def pause(self) -> None:
         """Wait after the current trial."""
@@ -117,7 +117,7 @@ class Runner:
         self._go.set()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End after the current trial, or now: that trial is dropped."""
+        """Stop after the current trial, or at once: then that trial is dropped."""
         child = self._child
         if at_once:
             self._now.set()
@@ -129,17 +129,17 @@ class Runner:
     # --- before the trials ---
 
     def check(self, progress: Progress | None = None) -> None:
-        """The base builds, runs and passes its check; so does everything on, which prints the same where
-        there is no check that says what has to be printed; macros are in the sources.
+        """Check that the base builds, runs and passes its check; that the program with all factors does too,
+        and prints the same if there is no check of the output; and that macros are in the sources.
 
         Raises
         ------
-        RunError : the first thing that is wrong, with the end of the output.
+        RunError : the first fault found, with the end of the output.
         ExperimentError : the journal belongs to something else or is in use.
         Cancelled : by `progress`, or stopped at once.
         """
         progress = progress or Progress()
-        # While others run trials, nothing may run beside them.
+        # Nothing may run at the same time as the trials of another process.
         with Journal(self.experiment):
             self._check_macros()
             self._check_builds(progress)
@@ -161,7 +161,7 @@ class Runner:
                         hint=_tail(outcome.output),
                     )
                 outputs.append(self._lasting(outcome.output))
-            # What differs between two runs of the same program says nothing.
+            # What differs between two runs of the same program is no evidence.
             if not self.experiment.program.check and outputs[0] == outputs[1] != outputs[2]:
                 self._differs(outputs[0], outputs[2], highest)
 
@@ -180,11 +180,11 @@ class Runner:
             f"{was.strip()[:80]!r}",
             file=self.experiment.folder,
             where=shlex.join(self.experiment.commands(setting)[1]),
-            hint="a delay must not change results; if these are none, say in `check` what a right run prints",
+            hint="a delay must not change results; if these are none, describe a correct run in `check`",
         )
 
     def _check_macros(self) -> None:
-        """A macro that no source mentions would be a factor without any effect."""
+        """Check that a source mentions every macro; otherwise the factor would have no effect."""
         if not self.experiment.program.sources:
             return
         text = "\n".join(
@@ -202,7 +202,7 @@ class Runner:
                     )
 
     def _check_builds(self, progress: Progress) -> None:
-        """The flags of every factor change what is built, or it would have no effect whatever it delays."""
+        """Check that the flags of every factor change the build; otherwise it could have no effect."""
         experiment = self.experiment
         lowest = experiment.lowest
         base = self._digest(lowest)
@@ -219,7 +219,7 @@ class Runner:
                 raise self._same(f"{name} alone", alone, "nothing", lowest)
 
     def _digest(self, levels: Sequence[int]) -> bytes:
-        """Of what is built for a treatment; nothing where it is not there."""
+        """Digest of the build of a treatment; empty if it is missing."""
         target = self._target(levels)
         return hashlib.sha256(target.read_bytes()).digest() if target.is_file() else b""
 
@@ -228,7 +228,7 @@ class Runner:
         return self.experiment.folder / BUILDS / self.experiment.build_key(flags)
 
     def _same(self, what: str, levels: Sequence[int], other: str, others: Sequence[int]) -> RunError:
-        """Two builds with different flags are one and the same file."""
+        """The error that two builds with different flags are the same file."""
         flags, less = (set(self.experiment.switches(one).flags) for one in (levels, others))
         differ = shlex.join(sorted(flags ^ less))
         return RunError(
@@ -239,7 +239,7 @@ class Runner:
         )
 
     def build_all(self, progress: Progress | None = None) -> None:
-        """Build what is not built yet, each in a file of its own.
+        """Build all treatments that are not built yet, each into its own file.
 
         Raises
         ------
@@ -263,11 +263,11 @@ class Runner:
                 raise self._same(f"treatment {treatment + 1}", levels, f"treatment {before + 1}", others)
 
     def build(self, levels: Sequence[int], progress: Progress | None = None) -> None:
-        """Build one treatment unless it is there.
+        """Build one treatment unless it exists.
 
         Raises
         ------
-        RunError : the command fails or makes nothing. Cancelled : by `progress`, or stopped at once.
+        RunError : the command fails or makes no file. Cancelled : by `progress`, or stopped at once.
         """
         program, folder = self.experiment.program, self.experiment.folder
         if not program.build:
@@ -278,7 +278,7 @@ class Runner:
             return
         target.parent.mkdir(exist_ok=True)
         words = self.experiment.commands(levels)[0]
-        # Built beside and renamed, so that a killed compiler leaves nothing that looks finished.
+        # Built under another name and renamed, so that a killed compiler leaves nothing that looks finished.
         part = target.with_name(f"{key}.part{os.getpid()}")
         words = tuple(word.replace(str(Path(BUILDS) / key), str(Path(BUILDS) / part.name)) for word in words)
         product = folder / program.product if program.product else part
@@ -286,7 +286,7 @@ class Runner:
         stopping.leave_no(part, remove)
         try:
             if product != part:
-                product.unlink(missing_ok=True)  # what another build has left is none of this
+                product.unlink(missing_ok=True)  # left by another build
             outcome = self._execute(words, {}, progress)
             if outcome.exit or not product.exists():
                 wanted = program.product or Path(BUILDS) / key
@@ -307,7 +307,7 @@ class Runner:
             stopping.left(part)
 
     def estimate(self, effect: float = 0.1, runs: int = 3, progress: Progress | None = None) -> Estimate:
-        """Run the unperturbed program a few times. `effect`: share of its time that the user cares for.
+        """Run the unperturbed program a few times. `effect`: the least of interest, as a share of its time.
 
         Raises
         ------
@@ -334,7 +334,7 @@ class Runner:
     # --- the trials ---
 
     def run(self, progress: Progress | None = None) -> State:
-        """All trials that are not done yet; where the experiment stands at the end.
+        """Run all trials that are not done yet; returns where the experiment stands at the end.
 
         Raises
         ------
@@ -360,13 +360,13 @@ class Runner:
 
     @property
     def busy_limit(self) -> float:
-        """Cores that others may keep busy during a trial: as they did before the first, and what the user
-        allows beyond that. On a machine that is never quiet a fixed limit would say nothing of a trial."""
+        """Cores that others may use during a trial: what they used before the first one, plus what the user
+        allows. On a machine that is never quiet a fixed limit would be meaningless."""
         return self.experiment.program.busy_limit + (self._base if self._base > 0 else 0.0)
 
     def measure_base(self, progress: Progress) -> None:
-        """What the machine does by itself, over short times while nothing of ours runs: the mean, and what
-        these times differ by."""
+        """Measure what the machine does by itself, in short intervals while no trial runs: the mean, and the
+        spread of the intervals."""
         if self.experiment.program.busy_limit >= (os.cpu_count() or 1) or math.isfinite(self._base):
             return
         busy_cores = []
@@ -393,7 +393,7 @@ class Runner:
 
     def one(self, experiment: Experiment, levels: Sequence[int], progress: Progress) -> tuple[float, ...]:
         """Responses of a run that is no trial, of an experiment that differs in its delays. A disturbed run
-        is repeated as that of a trial is, and the quietest counts.
+        is repeated like that of a trial, and the quietest counts.
 
         Raises
         ------
@@ -433,7 +433,7 @@ class Runner:
         places: Mapping[tuple[int, int], int],
         progress: Progress,
     ) -> None:
-        """The trials of a replicate in their order; failed and disturbed ones again at its end."""
+        """Run the trials of a replicate in order, and failed and disturbed ones again at its end."""
         for attempt in range(1, ATTEMPTS + 1):
             for key in keys:
                 state = state_of(self.experiment, journal.trials)
@@ -482,12 +482,12 @@ class Runner:
         )
 
     def _read(self, outcome: Outcome) -> tuple[tuple[float, ...], str]:
-        """The responses of a run, and what is wrong with it, in words; "" if nothing is."""
+        """The responses of a run, and a description of its fault; "" if there is none."""
         values, missing = _responses(self.experiment.responses, outcome)
         return values, self._fault(outcome) or missing
 
     def _fault(self, outcome: Outcome) -> str:
-        """What is wrong with a run, in words; "" if nothing is."""
+        """A description of the fault of a run; "" if there is none."""
         program = self.experiment.program
         if outcome.ended:
             return outcome.ended
@@ -530,14 +530,14 @@ class Runner:
                     stopping.leave_no(child, partial(_kill, child))
             except (OSError, ValueError) as error:
                 raise RunError(
-                    f"{words[0]} cannot be started ({reason(error, 'its words are none for a program')})",
+                    f"{words[0]} cannot be started ({reason(error, 'its words are invalid for a program')})",
                     file=self.experiment.folder,
                     hint="is it installed and built?",
                 ) from None
             if guarded is not None:
                 guarded.keep(child.pid)
             self._child = child
-            if self._now.is_set():  # asked for before there was anything to end
+            if self._now.is_set():  # requested before there was anything to stop
                 _kill(child)
             watch = _Watch(child, output.fileno(), limit, progress)
             ended = begun
@@ -547,7 +547,7 @@ class Runner:
                 ended = time.perf_counter()
                 self._child = None
                 watch.end()
-                _kill(child)  # what it left running would disturb the next
+                _kill(child)  # leftover processes would disturb the next trial
                 stopping.left(child)
                 if guarded is not None:
                     guarded.drop(child.pid)
@@ -574,8 +574,8 @@ class Runner:
 
 
 class _Watch(Thread):
-    """Looks at a program ten times a second, which costs the machine nothing to speak of, and ends it when
-    that is asked for, when it runs too long, or when it prints without end. `why`: which; "" if none."""
+    """Checks a program ten times a second, at negligible cost, and ends it when requested, when it runs too
+    long, or when it prints too much. `why`: the reason; "" if it was not ended."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], output: int, limit: float | None, progress: Progress
@@ -604,17 +604,16 @@ class _Watch(Thread):
 
 
 def _wait(child: subprocess.Popen[bytes], over: Callable[[], None]) -> tuple[int, float, float]:
-    """Exit status, CPU seconds and peak memory. The end is seen at once, waiting is no polling.
+    """Exit status, CPU seconds and peak memory, as soon as the process ends, without polling.
 
-    `over` is called as soon as it has ended; where the system allows, before its number can become that of
-    another process.
+    `over` is called as soon as it has ended; if the system allows, before its process number can be reused.
     """
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         over()
     if not hasattr(os, "wait4"):
         while child.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # others may kill it
+            with contextlib.suppress(subprocess.TimeoutExpired):  # other threads may kill it meanwhile
                 child.wait(0.1)
         over()
         return child.returncode, math.nan, math.nan
@@ -627,7 +626,7 @@ def _wait(child: subprocess.Popen[bytes], over: Callable[[], None]) -> tuple[int
 
 
 def _text(output: IO[bytes]) -> str:
-    """What was printed; of much the beginning and the end."""
+    """The output; if it is long, its beginning and end."""
     size = os.fstat(output.fileno()).st_size
     output.seek(0)
     if size <= OUTPUT:
@@ -638,7 +637,7 @@ def _text(output: IO[bytes]) -> str:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """The program and whatever it started."""
+    """Kill the program and everything it started."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(child.pid, signal.SIGKILL)
@@ -651,19 +650,19 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 def _busy_cores(
     before: object, after: object, wall: float, own: float, t0: os.times_result, t1: os.times_result
 ) -> float:
-    """Cores that others kept busy meanwhile: all busy time, less the program's and ours."""
+    """Cores that others used meanwhile: all busy time, less that of the program and of this process."""
     if not wall > 0 or not math.isfinite(own):
         return math.nan
     idle = {"idle", "iowait", "guest", "guest_nice"}
     names = [name for name in getattr(before, "_fields", ()) if name not in idle]
     busy = sum(getattr(after, name) - getattr(before, name) for name in names)
     ours = t1.user + t1.system - t0.user - t0.system
-    # The counters move in hundredths of a second: this much is in doubt at either end.
+    # The counters advance in hundredths of a second, which is the uncertainty at either end.
     return max(0.0, float(busy) - own - ours - 2 * _TICK) / wall
 
 
 def clock_mhz() -> float:
-    """Mean frequency of the processors as they are; NaN where the system does not tell."""
+    """Current mean frequency of the processors; NaN if the system does not tell."""
     try:
         frequency = psutil.cpu_freq()
     except (OSError, NotImplementedError, AttributeError):

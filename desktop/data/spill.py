@@ -1,9 +1,8 @@
 """Records by group in bounded memory: a temporary file of segments, and sorting by time.
 
-While a trace is parsed, its records are put, batch by batch, in order of their group (a processor) and
-written to one file; an index remembers where each group's pieces lie. Afterwards a group is read back in
-line order.
-Groups too large for memory live in mapped temporary files.
+While a trace is parsed, its records are sorted batch by batch by their group (a processor) and written to one
+file; an index holds the position of each group's pieces. Afterwards a group is read back in line order.
+Groups too large for memory use memory-mapped temporary files.
 """
 
 from __future__ import annotations
@@ -22,18 +21,17 @@ from desktop.core.arrays import AnyArray, Ints, Records
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.atomic import naming
 
-#: Rows that are put in order of their group at once: the more, the longer the pieces in the file.
+#: Rows sorted by group at once: the more, the longer the pieces in the file.
 BATCH = 1 << 17
-#: Largest number of records of one group that is held in memory.
+#: Most records of one group held in memory.
 IN_MEMORY = 1 << 21
-#: So many parts of a group may wait for what comes before them; more are sorted into a file of their own.
+#: Most parts of a group that wait for what comes before them; more are sorted into a file of their own.
 OVERLAP = 4
 
 
 @inlined
 def mixed(rows: Ints, i: int, width: int, salt: np.uint64) -> np.uint64:
-    """A number of 64 bits, the upper ones as good as by chance, that follows from the first numbers of a row
-    and `salt`."""
+    """A 64-bit hash of the first `width` numbers of a row and `salt`; its upper bits are well mixed."""
     h = salt
     for k in range(width):
         h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
@@ -43,11 +41,11 @@ def mixed(rows: Ints, i: int, width: int, salt: np.uint64) -> np.uint64:
 
 @arithmetic
 def _intern(rows: Ints, slots: Ints, known: Ints, used: int, salt: np.uint64, out: Ints) -> tuple[int, int]:
-    """Dense numbers of the names with which `rows` begin, by open addressing; `slots` holds number + 1,
-    `known` its name.
+    """Number the names at the start of `rows`, by open addressing; `slots` holds number + 1, `known` the
+    names.
 
-    Ends when half of the slots are in use; how many rows that were, and how many numbers. salt: places depend
-    on it, numbers do not.
+    Stops when half of the slots are in use; returns how many rows were done, and the number of names. salt:
+    places depend on it, numbers do not.
     """
     mask, width = len(slots) - 1, known.shape[1]
     for i in range(len(rows)):
@@ -74,20 +72,20 @@ def _intern(rows: Ints, slots: Ints, known: Ints, used: int, salt: np.uint64, ou
 
 class Interner:
     """Numbers names in the order of their first appearance; a name is an int64, or the first `width` of a
-    row of them."""
+    row."""
 
     def __init__(self, known: Ints | None = None, width: int = 1) -> None:
-        """known: values that have the first numbers."""
+        """known: values that get the first numbers."""
         self._slots: Ints = np.zeros(1 << 8, np.int64)
         self._known: Ints = np.zeros((1 << 7, width), np.int64)
-        # Nobody can write a file whose names all want the same place.
+        # Random, so that nobody can write a file whose names all collide.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
         if known is not None:
             self(known)
 
     def __call__(self, values: Ints) -> Ints:
-        """(n,) the numbers of values (n,), or of rows (n, columns) that begin with a name."""
+        """(n,) the numbers of values (n,), or of rows (n, columns) that start with a name."""
         rows = np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
         out = np.empty(len(rows), np.int64)
         done = 0
@@ -96,7 +94,7 @@ class Interner:
                 slots = np.zeros(8 * self.used, np.int64)
                 known = np.zeros((4 * self.used, self._known.shape[1]), np.int64)
                 _intern(self._known, slots, known, 0, self._salt, np.empty(self.used, np.int64))
-                self._slots, self._known = slots, known  # only now, as other threads may ask for the values
+                self._slots, self._known = slots, known  # only now, as other threads may read the values
             more, self.used = _intern(
                 rows[done:], self._slots, self._known, self.used, self._salt, out[done:]
             )
@@ -105,12 +103,12 @@ class Interner:
 
     @property
     def values(self) -> Ints:
-        """The value of every number; may be asked in any thread while another one adds more."""
+        """The value of every number; any thread may read it while another one adds values."""
         return self._known[: self.used, 0]
 
 
 class Numbers:
-    """Numbers of a trace -> numbers of the program; `find` is asked once for each."""
+    """Maps numbers of a trace to numbers of the program; `find` is called once for each."""
 
     def __init__(self, find: Callable[[int], int]) -> None:
         self._find = find
@@ -119,7 +117,7 @@ class Numbers:
 
     @property
     def used(self) -> int:
-        """How many numbers there have been."""
+        """How many different numbers there were."""
         return self._dense.used
 
     def __call__(self, numbers: AnyArray) -> Ints:
@@ -132,7 +130,7 @@ class Numbers:
 
 @arithmetic
 def _by_group(words: AnyArray, groups: Ints, starts: Ints, out: AnyArray) -> None:
-    """Rows (N, words of a row) in stable order of their group; `starts` (G,) is advanced to the ends."""
+    """Rows (N, words of a row) sorted by group (stable); `starts` (G,) is advanced to the ends."""
     width = words.shape[1]
     for i in range(len(groups)):
         at = starts[groups[i]]
@@ -142,20 +140,20 @@ def _by_group(words: AnyArray, groups: Ints, starts: Ints, out: AnyArray) -> Non
 
 
 def _words(rows: AnyArray) -> AnyArray:
-    """Rows of any dtype as a table of words: one kernel moves them all, and numpy ten times faster than by
-    their fields."""
+    """Rows of any dtype as a table of words, so that one kernel moves them all, and numpy ten times faster
+    than by field."""
     size = rows.dtype.itemsize
     word = np.dtype(np.uint8 if size % 8 else np.int64)
     return rows.view(word).reshape(len(rows), size // word.itemsize)
 
 
 def copied(rows: AnyArray) -> AnyArray:
-    """The same rows elsewhere."""
+    """A copy of the rows."""
     return _words(rows).copy().view(rows.dtype).reshape(-1)
 
 
 def joined(parts: Sequence[AnyArray]) -> AnyArray:
-    """Rows one after the other."""
+    """The rows concatenated."""
     return np.concatenate([_words(rows) for rows in parts]).view(parts[0].dtype).reshape(-1)
 
 
@@ -174,14 +172,14 @@ class Spill:
         self._waiting_rows = 0
         self._writer = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
-        # Used again and again: fresh memory costs as much as filling it.
+        # Reused, as fresh memory costs as much as filling it.
         self._out = np.empty(0, dtype)
         self._lock, self._sorting = Lock(), Lock()
         self._sorted: Ints | None = None
         self._bounds: Ints = np.zeros(1, np.int64)
 
     def add(self, rows: AnyArray, groups: Ints, count: int) -> None:
-        """Rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
+        """Add rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
         if len(rows):
             self._waiting.append((np.ascontiguousarray(rows), groups))
             self._waiting_rows += len(rows)
@@ -191,18 +189,18 @@ class Spill:
                 self._hand_over()
 
     def _hand_over(self) -> None:
-        """Have what waits written in a thread, once what was handed over before is."""
+        """Write the waiting rows in a thread, after the previous ones."""
         self._settle()
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         self._written = self._writer.submit(self._write, waiting, self._groups)
 
     def _settle(self) -> None:
-        """Wait until all that was handed over is written, or raise what went wrong, to all who ask."""
+        """Wait until everything handed over is written; raises its error, on every call."""
         if self._written is not None:
             self._written.result()
 
     def _write(self, waiting: list[tuple[AnyArray, Ints]], count: int) -> None:
-        """Write what waited, group by group."""
+        """Write waiting rows, group by group."""
         sizes = np.zeros(count, np.int64)
         for _, groups in waiting:
             sizes += np.bincount(groups, minlength=len(sizes))
@@ -224,7 +222,7 @@ class Spill:
         self._rows += len(rows)
 
     def close(self) -> None:
-        """Give the file up, once what was handed over is written."""
+        """Close the file, after everything handed over is written."""
         self._writer.shutdown()
         self._file.close()
 
@@ -244,11 +242,11 @@ class Spill:
             return self._sorted[self._bounds[group] : self._bounds[group + 1]]
 
     def size(self, group: int) -> int:
-        """How many rows a group has."""
+        """Number of rows of a group."""
         return int(self._pieces(group)[:, 2].sum())
 
     def read(self, group: int) -> AnyArray:
-        """The rows of a group in order of writing; a mapped temporary file when they are many."""
+        """The rows of a group in order of writing; a memory-mapped temporary file if there are many."""
         rows = room(self.folder, self.size(group), self.dtype)
         at = 0
         for _, start, count in self._pieces(group).tolist():
@@ -257,7 +255,7 @@ class Spill:
         return rows
 
     def parts(self, group: int, most: int) -> Iterator[AnyArray]:
-        """The same in parts of at most that many rows, all of them in memory."""
+        """The rows of a group in parts of at most `most` rows, all of them in memory."""
         left = self.size(group)
         rows = np.empty(min(most, left), self.dtype)
         at = 0
@@ -278,7 +276,7 @@ class Spill:
 
 
 def room(folder: Path, rows: int, dtype: np.dtype[np.generic]) -> AnyArray:
-    """An array in memory, or in a nameless temporary file when it is large."""
+    """An array in memory, or in an unnamed temporary file if it is large."""
     if rows <= IN_MEMORY:
         return np.empty(rows, dtype)
     with naming(folder), tempfile.TemporaryFile(dir=folder) as file:
@@ -288,7 +286,7 @@ def room(folder: Path, rows: int, dtype: np.dtype[np.generic]) -> AnyArray:
 
 @arithmetic
 def rising(rows: Records) -> bool:
-    """Whether rows are in order of time."""
+    """Whether rows are sorted by time."""
     sorted_so_far = True
     for i in range(1, len(rows)):
         sorted_so_far = sorted_so_far and rows[i]["time"] >= rows[i - 1]["time"]
@@ -296,12 +294,12 @@ def rising(rows: Records) -> bool:
 
 
 def _in_order(rows: AnyArray) -> AnyArray:
-    """Rows by (time, order given)."""
+    """Rows sorted by time (stable)."""
     return rows if rising(rows) else np.take(rows, np.argsort(rows["time"], kind="stable"))
 
 
 class _Nearly:
-    """The rows of a group of a spill as `Sorted` gives them out, part by part; what comes too early waits."""
+    """The rows of a group of a spill as from `Sorted`, part by part; rows that are too early wait."""
 
     def __init__(self, spill: Spill, group: int, most: int) -> None:
         self._spill, self._most, self._pieces = spill, most, spill._pieces(group)
@@ -310,11 +308,11 @@ class _Nearly:
         #: for every part the first time after it
         self._after = np.minimum.accumulate(spans[:0:-1, 0])[::-1]
         first = np.searchsorted(np.maximum.accumulate(spans[:-1, 1]), self._after)
-        #: how many parts may wait at once
+        #: most parts waiting at once
         self.overlap = int((np.arange(1, len(spans)) - first).max())
 
     def _load(self, rows: AnyArray, at: int) -> None:
-        """The rows of the group from number `at` on."""
+        """Add the rows of the group whose first one has number `at`."""
         for k in range(int(np.searchsorted(self._ends, at, "right")), len(self._ends)):
             _, start, count = self._pieces[k].tolist()
             skip = at - (int(self._ends[k]) - count)
@@ -325,7 +323,7 @@ class _Nearly:
                 return
 
     def chunks(self) -> Iterator[AnyArray]:
-        """All rows, cut between different times; may be asked again."""
+        """All rows, cut between different times; may be iterated again."""
         held: AnyArray = np.empty(0, self._spill.dtype)
         for number, horizon in enumerate([*self._after.tolist(), None]):
             begin = number * self._most
@@ -339,23 +337,23 @@ class _Nearly:
             held = rows[cut:]
 
     def close(self) -> None:
-        """The spill belongs to others."""
+        """Does nothing: the spill is owned by others."""
 
 
 class Sorted:
-    """Rows by (time, order of adding) in bounded memory, of which nothing is in a file when they are few.
+    """Rows sorted by time (stable), in bounded memory: few rows stay in memory, more are written to a file.
 
-    What is added is sorted; runs that do not continue each other are merged on the way out.
+    Each addition is sorted; runs that do not continue each other are merged when read.
     """
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder, self._most = folder, most
         self._first: AnyArray | None = None
         self._spill: Spill | None = None
-        self._runs: list[tuple[int, int, int, int]] = []  # first row, behind the last, first and last time
+        self._runs: list[tuple[int, int, int, int]] = []  # first row, last + 1, first and last time
 
     def add(self, rows: AnyArray, in_order: bool = False) -> None:
-        """in_order: it is known that they are."""
+        """in_order: whether they are known to be sorted."""
         if not len(rows):
             return
         rows = rows if in_order else _in_order(rows)
@@ -382,7 +380,7 @@ class Sorted:
             self._spill.close()
 
     def chunks(self) -> Iterator[AnyArray]:
-        """All rows, cut between different times; may be asked again."""
+        """All rows, cut between different times; may be iterated again."""
         if self._spill is None:
             if self._first is not None:
                 yield self._first
@@ -391,11 +389,11 @@ class Sorted:
         firsts, lasts = (np.sort([run[k] for run in runs]) for k in (2, 3))
         overlap = int((np.arange(1, len(runs) + 1) - np.searchsorted(lasts, firsts)).max())
         share = max(self._most // min(overlap, 16), 1)
-        held: dict[int, AnyArray] = {}  # rows of a run that are read and not given out
+        held: dict[int, AnyArray] = {}  # rows of a run that are read but not yielded
         read = [start for start, _, _, _ in runs]
         waiting = sorted(range(len(runs)), key=lambda k: runs[k][2], reverse=True)
         while held or waiting:
-            # Nothing that is still in the file comes before the horizon.
+            # Nothing still in the file comes before the horizon.
             ends = {k: int(rows[-1]["time"]) for k, rows in held.items() if read[k] < runs[k][1]}
             ends |= {k: runs[k][2] for k in waiting[-1:]}
             horizon = min(ends.values(), default=None)
@@ -420,7 +418,7 @@ class Sorted:
 
 
 def by_time(spill: Spill, group: int, most: int) -> Sorted | _Nearly:
-    """The rows of a group in chunks of about that many; no copy is made if they are in order or nearly so."""
+    """The rows of a group by time, in chunks of about `most`; not copied if they are sorted or nearly so."""
     if spill.size(group) > most:
         nearly = _Nearly(spill, group, most)
         if nearly.overlap <= OVERLAP:

@@ -1,14 +1,14 @@
-"""What each phase is made of: efficiencies, time by region and activity, messages, calls, waiting.
+"""Statistics of each phase: efficiencies, time by region and activity, messages, calls, waiting.
 
 All numbers of a time range follow from summaries made on import (`desktop.data.profile`): a range costs two
-positions in every location's call paths, not a pass over its events. Sources of the formulas:
+look-ups in every location's call paths, not a pass over its events. Sources of the formulas:
 
 * parallel efficiency, load balance, communication, serialisation and transfer efficiency: POP Centre of
   Excellence, "POP Standard Metrics for Parallel Performance Analysis";
 * the class of a time and its mean level: ORNL/TM-11637, section 1; `desktop.data.utilization`.
 
-The door is `Statistics`, which keeps what it has read. What needs a pass over the events of a range (the
-replay on an ideal network, the split of communication into waiting and transfer) is done only when asked for.
+Use `Statistics`, which keeps what it has read. What needs a pass over the events of a range (the replay on an
+ideal network, the division of communication into waiting and transfer) is done only on request.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-#: What the time outside of all regions is called.
+#: Name of the time outside of all regions.
 NO_REGION = NO_REGION_NAME
-#: Differences of parts below this are not worth a sentence.
+#: Differences of shares below this are not reported.
 LEAST_CHANGE = 0.005
-#: Times into which a range is parted, to see how much its numbers scatter.
+#: Parts into which a range is divided to estimate the noise of its numbers.
 _PARTS = 8
-#: Below this part of what it takes in the range beside, a region is not there.
+#: A region with less than this share of its share in the neighbouring range counts as absent.
 _TRACE = 0.01
-#: Locations that are asked for at a time where each waits for a line.
+#: Locations requested at a time from another machine, when each request waits for the line.
 _LINES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages of a time range: those whose send (receive) is recorded inside it.
+    """Messages of a time range: sends (receives) recorded inside it.
 
     sent, received, bytes_sent, bytes_received : (locations,) of each location.
-    sender, receiver, count, bytes : (pairs,) the matrix of what was sent, sorted by sender and receiver;
-        a receiver of -1 is not known.
+    sender, receiver, count, bytes : (pairs,) the matrix of sent messages, sorted by sender and receiver; -1:
+        unknown receiver.
     """
 
     sent: Ints
@@ -89,7 +89,7 @@ class Messages:
     bytes: Ints
 
     def to_frame(self, names: Sequence[str]) -> DataFrame:
-        """The matrix, one row a pair, with the `names` of the locations, "" of a receiver that is not known:
+        """The matrix, one row per pair, with the `names` of the locations, "" for an unknown receiver:
         ``TABLES["messages"]`` of `desktop.core.frames`."""
         called = np.array([*names, ""], object)
         columns = {
@@ -109,23 +109,23 @@ class RangeStats:
     start_s, end_s : on the axis of the curve, rounded to whole ticks.
     duration_s : length.
     processors : P, all processors of the run that have events.
-    present : mean number of processors that are there (between their first and last event).
+    present : mean number of processors present (between their first and last event).
     computing : mean number of processors in an activity that the curve counts: the curve's mean level.
     is_processor : (locations,) which locations are processors and have events.
-    seconds : (locations, len(Activity)) of every processor in each activity; 0 of what is no processor.
+    seconds : (locations, len(Activity)) of every processor in each activity; 0 for other locations.
     accounts : (locations, len(Account)) ticks of every processor in each account (`desktop.core.accounts`),
-        which add up to the duration of each; None until asked for (`replayed`), or where no locations are
-        known. `account_s`: the same in seconds, over all.
+        which add up to the duration; None until requested (`replayed`), or if no locations are known.
+        `account_s`: the same in seconds, summed over processors.
     useful_s : (locations,) seconds in the activities that the curve counts.
-    exclusive_s, inclusive_s, calls : (regions,) over all processors. Inclusive counts nested occurrences of
-        a region once. Calls are enters inside the range.
-    outside_s : seconds of processors in no region at all.
-    messages : None of a source that has none.
-    levels, shares : (k,) the concurrency profile: the part of the time in which exactly so many processors
-        compute, by rising level; parts add up to 1.
-    replayed : None until asked for.
-    caused : who made others wait, and the critical path; None until asked for, or where waiting is not known.
-    note : what should be said with these numbers, or nothing.
+    exclusive_s, inclusive_s, calls : (regions,) over all processors. Inclusive counts nested occurrences of a
+        region once. Calls are enters inside the range.
+    outside_s : seconds of processors outside of all regions.
+    messages : None for a source without messages.
+    levels, shares : (k,) the concurrency profile: the share of the time in which exactly so many processors
+        compute, by rising level; shares add up to 1.
+    replayed : None until requested.
+    caused : who made others wait, and the critical path; None until requested, or if waiting is unknown.
+    note : a remark to be shown with these numbers, or "".
     """
 
     start_s: float
@@ -155,8 +155,8 @@ class RangeStats:
         return statistics_frame([name], [self])
 
     def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
-        """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
-        above `least`. Nothing where they are not known."""
+        """Accounts and their shares (0 to 1) of length x processors, the largest first; only shares above
+        `least`. Empty if they are unknown."""
         total = 0 if self.accounts is None else int(self.accounts.sum())
         if self.accounts is None or not total:
             return []
@@ -172,35 +172,35 @@ class RangeStats:
 
     @property
     def parallel_efficiency(self) -> float:
-        """Mean computing over P; of a constant least-squares phase also its level over P. NaN if P is 0."""
+        """Mean computing over P; for a constant least-squares phase also its level over P. NaN if P is 0."""
         return self.computing / self.processors if self.processors else np.nan
 
     @property
     def load_balance(self) -> float:
-        """Mean over maximum useful time of the processors; NaN where nobody computes or none are known."""
+        """Mean over maximum useful time of the processors; NaN if none computes or none is known."""
         most = self._most
         return self.computing * self.duration_s / (self.processors * most) if most else np.nan
 
     @property
     def communication_efficiency(self) -> float:
-        """Maximum useful time over duration; NaN where no locations are known."""
+        """Maximum useful time over duration; NaN if no locations are known."""
         return self._most / self.duration_s if self.is_processor.any() else np.nan
 
     @property
     def serialisation_efficiency(self) -> float | None:
-        """Maximum useful time over the ideal duration; None where that is not known."""
+        """Maximum useful time over the ideal duration; None if that is unknown."""
         ideal = self.replayed.ideal_s if self.replayed else None
         return self._most / ideal if ideal else None
 
     @property
     def transfer_efficiency(self) -> float | None:
-        """Ideal duration over duration; None where that is not known."""
+        """Ideal duration over duration; None if that is unknown."""
         ideal = self.replayed.ideal_s if self.replayed else None
         return ideal / self.duration_s if ideal is not None else None
 
     @property
     def utilization(self) -> Floats:
-        """(locations,) part of the duration in which each location computes; NaN of what is no processor."""
+        """(locations,) share of the duration in which each location computes; NaN if it is no processor."""
         return np.where(self.is_processor, self.useful_s / self.duration_s, np.nan)
 
     @property
@@ -209,11 +209,11 @@ class RangeStats:
         return {activity: float(self.seconds[:, activity].sum()) for activity in Activity}
 
     def most_loaded(self, n: int) -> Ints:
-        """Up to n processors that compute longest, longest first."""
+        """Up to n processors with the longest useful time, longest first."""
         return self._by_load()[:n]
 
     def idlest(self, n: int) -> Ints:
-        """Up to n processors that compute shortest, shortest first."""
+        """Up to n processors with the shortest useful time, shortest first."""
         return self._by_load()[::-1][:n]
 
     def _by_load(self) -> Ints:
@@ -227,9 +227,9 @@ class RangeStats:
 
 @dataclass(frozen=True)
 class RegionRow:
-    """A line of the flat profile: seconds over all processors, and the part that the exclusive ones are of
-    all their time. `activity` None: no region at all. Waiting in it, waiting of others that it caused, the
-    part of the critical path in it and its least slack (`desktop.data.causes`): NaN where they are not known.
+    """A row of the flat profile: seconds over all processors, and the share of the exclusive ones in all
+    their time. `activity` None: outside of all regions. Waiting in it, waiting it caused in others, its share
+    of the critical path and its least slack (`desktop.data.causes`): NaN if unknown.
     """
 
     region: int
@@ -248,11 +248,11 @@ class RegionRow:
 
 @dataclass(frozen=True)
 class CallRow:
-    """A line of the call tree, in order of a walk from the top: `parent` and `depth` give the tree.
+    """A row of the call tree, in depth-first order; `parent` and `depth` give the tree.
 
-    `row` 0 is no region at all (its inclusive time is all). `locations` passed here inside the range; of
-    their inclusive times `low`, `mean` and `high` are the least, the mean and the largest, in seconds.
-    `folded`: the region's calls on paths that were too many to be kept apart, all in one.
+    `row` 0 stands for no region (its inclusive time is everything). `locations`: number that were here inside
+    the range; `low`, `mean` and `high`: least, mean and largest of their inclusive times, in seconds.
+    `folded`: calls of the region on paths that were too many to be kept apart, in one row.
     """
 
     row: int
@@ -272,8 +272,8 @@ class CallRow:
 
 
 def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> DataFrame:
-    """One row a range, with its name: ``TABLES["statistics"]`` of `desktop.core.frames`, NaN where a number
-    is not known."""
+    """One row per range, with its name: ``TABLES["statistics"]`` of `desktop.core.frames`, NaN where a number
+    is unknown."""
 
     def number(value: float | None) -> float:
         return np.nan if value is None else float(value)
@@ -308,7 +308,7 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
 
 
 def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
-    """The flat profile, one row a region: ``TABLES["profile"]`` of `desktop.core.frames`."""
+    """The flat profile, one row per region: ``TABLES["profile"]`` of `desktop.core.frames`."""
     return frame(
         TABLES["profile"],
         _columns("profile", rows, {name: f"{name}_s" for name in ("waits", "costs", "path", "slack")}),
@@ -316,8 +316,8 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
 
 
 def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
-    """The processors of a range, one row each, with the `names` of all locations; the index is their number:
-    ``TABLES["locations"]`` of `desktop.core.frames`, NaN where a number is not known."""
+    """The processors of a range, one row each, with the `names` of all locations, indexed by their number:
+    ``TABLES["locations"]`` of `desktop.core.frames`, NaN where a number is unknown."""
     there = np.flatnonzero(stats.is_processor)
     columns: dict[str, object] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
     columns |= {"location": [names[i] for i in there.tolist()], "computing": stats.useful_s[there]}
@@ -330,8 +330,8 @@ def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
 
 
 def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
-    """The call tree, one row a path in order of a walk from the top, the index its number:
-    ``TABLES["calls"]`` of `desktop.core.frames`."""
+    """The call tree, one row per path in depth-first order, indexed by number: ``TABLES["calls"]`` of
+    `desktop.core.frames`."""
     columns = _columns("calls", rows, {"path": "row", "low_s": "low", "mean_s": "mean", "high_s": "high"})
     return frame(TABLES["calls"], columns, index=columns["path"])
 
@@ -339,7 +339,7 @@ def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
 def _columns(
     table: str, rows: Sequence[RegionRow] | Sequence[CallRow], called: Mapping[str, str]
 ) -> dict[str, list[object]]:
-    """Columns of a table of regions, from the attributes of its rows; `called`: by the name of the column."""
+    """Columns of a table of regions, from the attributes of its rows; `called`: attribute by column name."""
     called = {"region": "name", "exclusive": "exclusive_s", "inclusive": "inclusive_s"} | dict(called)
     columns = attributes(table, rows, called)
     activities = ("" if row.activity is None else row.activity.name for row in rows)
@@ -348,16 +348,15 @@ def _columns(
 
 @dataclass(frozen=True)
 class Change:
-    """Something whose part differs between two neighbouring ranges, said in one sentence.
+    """A quantity whose share differs between two neighbouring ranges, with a sentence.
 
-    `seconds`, by which changes are ranked: processor-seconds that the difference makes in the shorter of both
-    ranges; 0 of messages. `left` and `right` are parts (0 to 1): of all processors' time that a region takes
-    (exclusive), of the time in which a location computes, of all bytes (if there are none, messages) that go
-    from one to another, and what is sent per second as a part of the largest of both rates and the run's.
-    `difference` is right - left; of a location less the median of all processors, of a pair times the part of
-    the run's rate (at most all) that the range reaches which sends less.
-    `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total;
-    `region`: its name.
+    `seconds`, by which changes are ranked: the difference in processor-seconds over the shorter of both
+    ranges; 0 for messages. `left` and `right` are shares (0 to 1): of all processors' time spent in a region
+    (exclusive), of the time in which a location computes, of all bytes (if there are none, messages) sent
+    from one location to another, and for the total sent per second, of the largest of both rates and the
+    run's. `difference` is right - left; for a location minus the median of all processors; for a pair times
+    the share of the run's rate (at most 1) reached by the range that sends less. `index`: of the region (-1:
+    none) or location, (sender, receiver) of a pair, empty for the total; `region`: its name.
     """
 
     kind: Literal["region", "location", "messages", "pair"]
@@ -370,7 +369,7 @@ class Change:
     seconds: float = 0.0
 
     def called(self, names: Mapping[str, str]) -> str:
-        """The sentence, with what regions are called instead."""
+        """The sentence with other names of regions."""
         name = names.get(self.region, self.region)
         return self.sentence.replace(f"Region {self.region} ", f"Region {name} ", 1)
 
@@ -387,9 +386,9 @@ class _Cuts:
     length: int
 
     def local(self, start: int, clock: Clock) -> tuple[Ints, Ints, Ints]:
-        """Distinct cuts in ticks as `clock` records them, rising, and which of them begin and end each range;
-        the axis begins at tick `start` of the common clock. Nothing lies outside the axis, so the first and
-        the last cut take all in."""
+        """Distinct cuts in ticks recorded by `clock`, rising, and the indices of those that begin and end
+        each range; the axis begins at tick `start` of the common clock. Nothing lies outside the axis, so the
+        first and the last cut include everything."""
         begin = np.where(self.begin <= 0, BEGIN, clock.local(self.begin + start))
         end = np.where(self.end >= self.length, END, clock.local(self.end + start))
         cuts = np.unique(np.concatenate([begin, end]))
@@ -397,7 +396,7 @@ class _Cuts:
 
 
 def _lasting(ticks: Ints, clock: Clock) -> Ints:
-    """Lengths as a clock recorded them, in ticks of the common clock."""
+    """Durations recorded by a clock, in ticks of the common clock."""
     return np.rint(ticks * (1.0 + clock.drift)).astype(np.int64) if clock.drift else ticks
 
 
@@ -425,7 +424,7 @@ class _Counted:
         return ticks
 
     def accounts(self, cuts: _Cuts, use: Utilization) -> Ints:
-        """(locations, ranges, accounts) ticks, all of communication being `Account.MOVING`."""
+        """(locations, ranges, accounts) ticks, with all communication in `Account.MOVING`."""
         ticks = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
         for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
             ticks[:, :, account] += self.classes[:, :, number]
@@ -465,13 +464,13 @@ class _Counted:
 
 
 _FOLDED = (
-    "Some locations call regions on too many paths to keep them apart: inclusive times are too small by what "
+    "Some locations call regions on too many paths to keep them apart: inclusive times do not include what "
     "is called there."
 )
 
 
 class Statistics:
-    """Statistics of any ranges of a store. Keeps what it has read, so that other ranges cost little.
+    """Statistics of any ranges of a store. Keeps what it has read, so further ranges cost little.
 
     To be used by one thread at a time.
     """
@@ -501,11 +500,10 @@ class Statistics:
         Parameters
         ----------
         ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
-        use : the utilization of the store, with the rules that count; None: with the default rules.
-        replay : also what needs a pass over the events (`RangeStats.replayed`, `accounts` and `caused`); it
-            is made once for all ranges, and kept until the rules change.
-        causality, causes : what of that has been made already with the same rules; of what is not given
-            there are no numbers.
+        use : the utilization of the store, with the rules to apply; None: with the default rules.
+        replay : whether to compute what needs a pass over the events (`RangeStats.replayed`, `accounts` and
+            `caused`); the pass is made once for all ranges, and kept until the rules change.
+        causality, causes : results already computed with the same rules; without one its numbers are missing.
 
         Raises
         ------
@@ -524,7 +522,7 @@ class Statistics:
         if self.of_curve:
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
-        if replay:  # also what was computed before each range
+        if replay:  # also what was computed before, before each range
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
             cuts = _Cuts(begin, end, cuts.length)
@@ -549,7 +547,7 @@ class Statistics:
                 self._replayed, accounts=accounts, cuts=cuts, counted=counted, use=use, causes=causes
             )
             longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
-            with ThreadPoolExecutor(2) as threads:  # the run takes as long as all of its phases
+            with ThreadPoolExecutor(2) as threads:  # the whole run takes as long as all of its phases
                 done = dict(
                     zip(longest, threads.map(finish, longest, [stats[j] for j in longest]), strict=True)
                 )
@@ -557,7 +555,7 @@ class Statistics:
         return tuple(stats)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
-        """Who waited for whom; made once, and kept until the rules change."""
+        """Who waited for whom; computed once, and kept until the rules change."""
         progress = progress or Progress()
         rules = self._known(use, progress).rules
         if self._causality is None or self._causality.rules != rules:
@@ -565,7 +563,7 @@ class Statistics:
         return self._causality
 
     def causes(self, use: Utilization | None = None, progress: Progress | None = None) -> Causes:
-        """Delay costs and critical path; made once, and kept as `causality`, and raises as it."""
+        """Delay costs and critical path; computed once and kept as `causality`, with the same errors."""
         progress = progress or Progress()
         causality = self.causality(use, progress)
         if self._causes is None or self._causes.causality is not causality:
@@ -576,7 +574,7 @@ class Statistics:
         self, j: int, stats: RangeStats, *, accounts: Ints, cuts: _Cuts, counted: _Counted, use: Utilization,
         causes: Causes | None,
     ) -> RangeStats:  # fmt: skip
-        """A range with what only a pass over its events can tell."""
+        """Complete a range by what only a pass over its events can tell."""
         assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
@@ -602,7 +600,7 @@ class Statistics:
 
     @property
     def of_curve(self) -> bool:
-        """Whether the source knows nothing but its curve."""
+        """Whether the source is only a curve."""
         return self.store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
@@ -626,7 +624,7 @@ class Statistics:
         return location.clock(use.rules.repairs(self.store))
 
     def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
-        """Of a source that knows nothing but its curve."""
+        """Statistics of a source that is only a curve."""
         part = curve.window(start, end)
         nothing, none = np.zeros(0), np.zeros(0, np.int64)
         levels, shares = concurrency(curve, start / curve.unit, end / curve.unit)
@@ -648,7 +646,7 @@ class Statistics:
             messages=None,
             levels=levels,
             shares=shares,
-            note="The source is a curve: of its processors nothing else is known.",
+            note="The source is a curve: nothing else is known about its processors.",
         )
 
     def _count(
@@ -665,7 +663,7 @@ class Statistics:
         folding = False
 
         def positions(i: int) -> tuple[tuple[Ints, Ints] | None, tuple[Ints, Ints] | None]:
-            """What location i spent and how often it entered, and its messages, at the cuts."""
+            """Ticks and enters of location i, and its messages, at the cuts."""
             location = store.locations[i]
             if location.first is None or location.last is None:
                 return None, None
@@ -686,8 +684,8 @@ class Statistics:
             with working(progress):
                 return positions(i)
 
-        # One after the other: threads would wait for each other's many short reads, and take a fifth longer.
-        # Of a store elsewhere they wait for the line.
+        # Sequentially: threads would wait for each other's many short reads, and take a fifth longer. For a
+        # store on another machine they wait for the line.
         all_places = range(places)
         far = store.elsewhere is not None
         counted_each = in_order(beside, all_places, _LINES) if far else map(positions, all_places)
@@ -724,15 +722,15 @@ class Statistics:
 
     @cached_property
     def _address(self) -> Ints | None:
-        """As `address_of` says; None where messages name every location itself."""
+        """`address_of` the store; None if messages name every location itself."""
         address = address_of(self.store)
         return address if (address != np.arange(address.size)).any() else None
 
     def _received_by(
         self, location: int, peers: Ints, counts: Ints, begin: Ints, end: Ints
     ) -> tuple[Ints, Ints]:
-        """`peers` and `counts` (4, ranges, peers) of a location, as its records name them; of what another
-        thread has received than the one by which they name the process, that thread is the peer."""
+        """`peers` and `counts` (4, ranges, peers) of a location, as its records name them; for what another
+        thread of the named process has received, that thread is the peer."""
         address = self._address
         if address is None:
             return peers, counts
@@ -751,7 +749,7 @@ class Statistics:
         return peers, counts
 
     def _by_states(self, location: int, cuts: _Cuts, use: Utilization) -> Ints:
-        """(ranges, classes) ticks of a location of which call paths say too little, from its states."""
+        """(ranges, classes) ticks of a location from its states, if its call paths do not tell enough."""
         if self._folded[0] != use.rules:
             self._folded = use.rules, {}
         known = self._folded[1]
@@ -761,8 +759,8 @@ class Statistics:
         return known[location].between(cuts.begin + use.start, cuts.end + use.start)
 
     def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
-        """The regions of a range that were entered or open in it, the one with most time of its own first;
-        `region` -1 is the time in no region."""
+        """The regions of a range that were entered or open in it, by exclusive time, largest first; `region`
+        -1 is the time outside of all regions."""
         classes = region_classes(self.store, self._known(use, Progress()).rules)
         total = stats.seconds.sum() or np.nan
         outside_of_all = len(self.store.regions)
@@ -791,7 +789,7 @@ class Statistics:
         return sorted(rows, key=lambda row: (-row.exclusive_s, row.name))
 
     def by_role(self, stats: RangeStats) -> dict[str, float]:
-        """Seconds over all processors by the role of the innermost region, most first."""
+        """Seconds over all processors by the role of the innermost region, largest first."""
         seconds_of: dict[str, float] = {}
         for region, own in zip(self.store.regions, stats.exclusive_s.tolist(), strict=False):
             if own > 0:
@@ -806,8 +804,8 @@ class Statistics:
         use: Utilization | None = None,
         progress: Progress | None = None,
     ) -> list[CallRow]:
-        """The call tree of a range, merged over all processors, in order of a walk from the top with the
-        largest inclusive time first. Raises as `ranges`."""
+        """The call tree of a range, merged over all processors, in depth-first order with the largest
+        inclusive time first. Raises as `ranges`."""
         progress = progress or Progress()
         use = self._known(use, progress)
         if self.of_curve:
@@ -825,11 +823,11 @@ class Statistics:
         return tree.rows(self.store, region_classes(self.store, use.rules), use.unit)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
-        """What differs most between two ranges of a run, the most processor-seconds first, at most so many.
+        """The largest differences between two ranges of a run, by processor-seconds, at most `most`.
 
-        What lies inside the noise of the ranges is left out: each is parted into `_PARTS` times of equal
-        length, whose scatter says how well the means are known (their standard error); a difference has to be
-        so many of these that among as many things without any one in a hundred times one would be found.
+        Differences within the noise of the ranges are left out: each range is divided into `_PARTS` parts of
+        equal length, whose scatter gives the standard error of the means; a difference must exceed so many
+        standard errors that among as many quantities without any, one would be found once in a hundred times.
         """
         changes = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
         changes += self._messages_changed(run, left, right)
@@ -843,7 +841,7 @@ class Statistics:
         return sorted(changes, key=lambda change: (-change.seconds, -abs(change.difference)))[:most]
 
     def _scatter(self, stats: RangeStats) -> _Scatter | None:
-        """How well the means of a range are known; None where it is too short to be parted."""
+        """Standard errors of the means of a range; None if it is too short to be divided."""
         use = self._latest
         if use is None or self.of_curve or stats.duration_s < 2 * _PARTS * use.unit:
             return None
@@ -893,7 +891,7 @@ class Statistics:
         if not there.size:
             return
         before, after = left.utilization, right.utilization
-        # The median: of the mean, one that differs would make all others differ.
+        # The median: with the mean, one that differs would make all others differ.
         usual = float(np.median(after[there] - before[there]))
         together = _now(float(after[there].mean()), float(before[there].mean()))
         for i in there.tolist():
@@ -916,7 +914,7 @@ class Statistics:
         of = 1 if max(rate for _, rate in rates) else 0
         if not (rates[0][of] or rates[1][of]):
             return
-        # Beside what the run sends at other times a few bytes are a trifle, also after none.
+        # Compared with what the run sends at other times a few bytes are negligible, also after none.
         largest = max(rates[0][of], rates[1][of], usual[of])
         a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
@@ -930,7 +928,7 @@ class Statistics:
             "messages", (), a, b, b - a, capital(f"{now[0]}{verb}{now[1]}, {was[0]} before{was[1]}.")
         )
         if not (rates[0][of] and rates[1][of]):
-            return  # of nothing there are no parts
+            return  # shares of nothing are undefined
         weight = min(rates[0][of], rates[1][of], usual[of]) / (usual[of] or 1.0)
         parts: dict[tuple[int, int], list[float]] = {}
         for side, m in enumerate((before, after)):
@@ -947,13 +945,13 @@ class Statistics:
             yield Change("pair", (sender, receiver), a, b, weight * (b - a), capital(sentence))
 
     def name(self, location: int) -> str:
-        """What people call a location: its rank and thread, or what the trace calls it."""
+        """The display name of a location: its rank and thread, or its name in the trace."""
         return location_name(self.store.locations[location])
 
 
 @dataclass
 class _MergedPath:
-    """A path in all locations: its ticks and calls, and of `locations` the least and the largest ticks."""
+    """A path merged over locations: its ticks and calls, the least and largest ticks of `locations`."""
 
     parent: int
     region: int
@@ -966,14 +964,14 @@ class _MergedPath:
 
 
 class _MergedTree:
-    """Call trees of several locations, equal paths being one; row 0 is no region."""
+    """Call trees of several locations, merged by path; row 0 stands for no region."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, int], int] = {}  # by parent row (-1: folded) and region
         self._paths = [_MergedPath(-1, -1)]
 
     def add(self, tree: Ints, own: Ints, came: Ints) -> None:
-        """A location's tree (2, nodes), and of each node (nodes, 1) exclusive ticks and calls."""
+        """Add a location's tree (2, nodes), with exclusive ticks and calls of each node (nodes, 1)."""
         within = callpaths.inclusive(tree, own)[:, 0].tolist()
         used = callpaths.inclusive(tree, np.maximum(own, came))[:, 0]
         used[0] = 1
@@ -996,7 +994,7 @@ class _MergedTree:
             path.locations += 1
 
     def rows(self, store: TraceStore, classes: AnyArray, unit: float) -> list[CallRow]:
-        """In order of a walk. Folded rows stand below the root."""
+        """Rows in depth-first order. Folded rows are below the root."""
         regions = [path.region for path in self._paths]
         names = [NO_REGION if region < 0 else store.regions[region].name for region in regions]
         children: list[list[int]] = [[] for _ in names]
@@ -1022,8 +1020,8 @@ class _MergedTree:
 
 
 class _Scatter(NamedTuple):
-    """Standard errors of the means of a range, by region (the last: none) and by location, in parts as of
-    `Change`; that of what is sent per second, as a part of it; and how many messages are sent."""
+    """Standard errors of the means of a range, by region (the last: none) and by location, in shares as in
+    `Change`; that of what is sent per second, relative to it; and the number of messages sent."""
 
     regions: Floats
     locations: Floats
@@ -1032,7 +1030,7 @@ class _Scatter(NamedTuple):
 
 
 def _error(rows: Sequence[Floats] | Sequence[tuple[int, int]]) -> Floats:
-    """(things,) standard errors of the means of (parts, things); nothing of no parts."""
+    """(columns,) standard errors of the means of (parts, columns); empty without parts."""
     if not rows:
         return np.zeros(0)
     error: Floats = np.nan_to_num(np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5)
@@ -1040,7 +1038,7 @@ def _error(rows: Sequence[Floats] | Sequence[tuple[int, int]]) -> Floats:
 
 
 def _relative(rates: Sequence[tuple[int, int]]) -> float:
-    """Of what is sent, bytes or else messages: the standard error as a part of the mean."""
+    """The relative standard error of what is sent, in bytes or else messages."""
     if not rates:
         return 0.0
     mean = np.mean(rates, axis=0)
@@ -1057,15 +1055,15 @@ def _noise(change: Change, left: _Scatter | None, right: _Scatter | None) -> flo
         both = [one.locations[change.index[0]] for one, _ in sides]
     elif change.kind == "messages":
         if 4 * min(change.left, change.right) < max(change.left, change.right):
-            return 0.0  # of few messages as well
+            return 0.0  # even if messages are few
         both = [one.rate * part for one, part in sides]
-    else:  # of so many messages, a part of them
+    else:  # a share of so many messages
         both = [(part * (1 - part) / one.messages) ** 0.5 for one, part in sides if one.messages]
     return math.hypot(*both)
 
 
 def _now(after: float, before: float, of: str = "") -> str:
-    """A part and what it was, with a decimal if it takes one to tell them apart.
+    """A share and what it was before, with a decimal if only that shows the difference.
 
     >>> _now(0.12, 0.85, " of the time"), _now(0.999, 0.996), _now(0.9999, 1.0, " of the time")
     ('12 % of the time, 85 % before', '99.9 %, 99.6 % before', '100 % of the time as before')
@@ -1078,14 +1076,14 @@ def _now(after: float, before: float, of: str = "") -> str:
 
 
 class _Talk:
-    """Messages by location and by pair, for some ranges at once."""
+    """Messages by location and by pair, for several ranges at once."""
 
     def __init__(self, locations: int, ranges: int) -> None:
         self._totals = np.zeros((4, ranges, locations), np.int64)
         self._pairs: list[list[tuple[Ints, Ints, Ints, Ints]]] = [[] for _ in range(ranges)]
 
     def add(self, location: int, peers: Ints, counts: Ints) -> None:
-        """`counts` (4, ranges, peers) as of `Profile.traffic`."""
+        """`counts` (4, ranges, peers) as from `Profile.traffic`."""
         self._totals[:, :, location] = counts.sum(axis=2)
         for pairs, sent, size in zip(self._pairs, counts[0], counts[1], strict=True):
             which = np.flatnonzero(sent)

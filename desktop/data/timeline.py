@@ -1,20 +1,20 @@
-"""What every location does when, at any magnification: the summary behind the Gantt view, and its queries.
+"""The activity of every location over time, at any magnification: the summary behind the Gantt view.
 
-While events are replayed on import (`desktop.data.digest`), `Strips` keeps of every location
+While events are replayed on import (`desktop.data.digest`), `Strips` stores for every location
 (`desktop.core.gantt`)
 
 * a *strip* (tables ``strips`` and ``timeline``): bins of a power of two ticks, at most a quarter as many as
   there are states and at most `BINS`, each with the region and the activity of most of its time and the set
-  of all that occur in it, however short; and coarser levels, each with bins four times as wide, down to
-  at most `COARSEST`. Cells of all levels follow each other, the finest first;
-* *checkpoints*: before every `STEP`-th event the regions that are open, after a row without a region, so
-  that any place of a location is reached without reading all before it. Where very many are open, a
-  checkpoint waits until there are `ROWS_FOR_EACH` times as many events since the last one: checkpoints of
-  a recursion of any depth together are no larger than its events.
+  of all that occur in it, however short; and coarser levels, each with bins four times as wide, down to at
+  most `COARSEST`. The cells of all levels follow each other, the finest first;
+* *checkpoints*: before every `STEP`-th event the open regions, after a row without a region, so that any
+  position is reached without reading everything before it. Where very many regions are open, a checkpoint
+  waits until `ROWS_FOR_EACH` times as many events have followed the last one: checkpoints of a recursion of
+  any depth together are no larger than its events.
 
-Times are as recorded; clocks are repaired when a picture is made. Memory of the digest: one location's
-entries. A store without these tables, or rules by which regions count otherwise, cost one pass over the
-events (`Timeline` makes it).
+Times are as recorded; clocks are repaired when a picture is made. The digest needs memory for one location's
+entries. A store without these tables, or rules that classify regions differently, cost one pass over the
+events (by `Timeline`).
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Rules, region_classes, resolve_of, rule_of
 from desktop.progress import Progress
 
-#: Bins of the finest level at most, and of the coarsest.
+#: Most bins of the finest level, and of the coarsest.
 BINS = 1 << 15
 COARSEST = 16
-#: Events between two checkpoints at least, for each region that is open.
+#: Least number of events between two checkpoints, for each open region.
 ROWS_FOR_EACH = 4
-#: Open regions of one instant that are told one by one: half of them the outermost, half the innermost.
+#: Open regions of one instant that are listed: half of them the outermost, half the innermost.
 LEVELS = 1 << 10
 #: Entries (bin, state) of a location held in memory before bins are joined.
 ENTRIES = 1 << 20
-#: Events read at most to show one picture exactly (fewer if memory is limited: so many bytes are counted for
-#: each), and to look for the end of an open region.
+#: Most events read to show one picture exactly (fewer if memory is limited, at so many bytes per event), and
+#: to look for the end of an open region.
 EXACT_ROWS, ROW_BYTES = 1 << 24, 32
 FORWARD_ROWS = 1 << 18
-#: Bytes that are counted for a message (or collective) kept in memory; of traces with more messages than
-#: there is memory for, none are drawn.
+#: Bytes per message (or collective) kept in memory; none are drawn if there is not enough memory for all.
 MESSAGE_BYTES = 128
 
 
@@ -67,7 +66,7 @@ MESSAGE_BYTES = 128
 
 
 class _Strip:
-    """The bins of one location after the other, while states pass by."""
+    """Builds the bins of one location after the other from its states."""
 
     def __init__(self) -> None:
         self._slot = np.zeros(0, np.int64)
@@ -76,12 +75,12 @@ class _Strip:
         self.begin(0)
 
     def begin(self, first: int) -> None:
-        """Another location, whose first event is at this time; memory is used again."""
+        """Start another location, whose first event is at this time; memory is reused."""
         self._state = np.array([0, 0, first, first, -1], np.int64)
         self._rows = 0
 
     def know(self, regions: int) -> None:
-        """So many regions are defined. There must be room for all of them in a single bin."""
+        """Set the number of defined regions. There must be space for all of them in a single bin."""
         keys = (regions + 1) * CODES
         if keys > self._slot.size:
             self._slot = np.pad(self._slot, (0, 2 * keys - self._slot.size))
@@ -100,15 +99,15 @@ class _Strip:
         return int(self._state[gantt.KEY])
 
     def add(self, time: Ints, top: NDArray[np.int32], code: Bytes) -> None:
-        """States that begin at these times."""
+        """Add states that begin at these times."""
         self._rows += time.size
         most = min(max(2 * self._rows, 256), BINS)
-        # Every state has one entry, and one more for every bin that it reaches into.
+        # Every state has one entry, and one more for every further bin that it reaches.
         self._room(min(int(self._state[gantt.USED]) + time.size + 2 * most, ENTRIES))
         gantt.fill(np.ascontiguousarray(time), top, code, self._state, self._slot, *self._entries, most)
 
     def close(self, last: int, resolve: Bytes) -> tuple[int, dict[str, AnyArray]]:
-        """Width of the finest bins (a power of two) and the cells of all levels."""
+        """Finish the location: width of the finest bins (a power of two) and the cells of all levels."""
         bins, keys, ticks = self._entries
         width, n, first = (int(self._state[k]) for k in (gantt.WIDTH, gantt.USED, gantt.FIRST))
         if n == 0 or bins[n - 1] != last >> width:
@@ -137,13 +136,13 @@ class _Strip:
         return finest, dict(zip(DERIVED["timeline"], columns, strict=True))
 
 
-#: Where finished rows go: ``emit(table, location, **columns)``, as `StoreWriter.derive`.
+#: Takes finished rows: ``emit(table, location, **columns)``, as `StoreWriter.derive`.
 Emit = Callable[..., None]
 
 
 class Strips:
-    """Strips and checkpoints of all locations, one after the other, while `desktop.data.digest` replays their
-    events."""
+    """Strips and checkpoints of all locations, one after the other, from the replay of their events by
+    `desktop.data.digest`."""
 
     def __init__(self, source: EventSource, emit: Emit) -> None:
         self._source, self._emit = source, emit
@@ -187,7 +186,7 @@ class Strips:
 
 
 def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> DerivedRows:
-    """Strips and checkpoints of a source that has none, or by other rules, in a pass over its events."""
+    """Strips and checkpoints in a pass over the events, for a source without them or for other rules."""
 
     def digests(rows: DerivedRows) -> list[EventDigest]:
         return [EventDigest(rows, rules, Strips(source, rows.derive))]
@@ -195,18 +194,18 @@ def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> D
     return DerivedRows(source, digests, progress, "timeline", tables=("events",))
 
 
-# --- asking ---
+# --- queries ---
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
     """A picture of some rows over some time, ready to be painted.
 
-    Row r merges the locations ``members[starts[r] : starts[r + 1]]``. `dominant` (rows, columns) is the
-    class of most time in a column, `gantt.ABSENT` where no location is there; bit k of `hidden` says that
-    class k occurs in it. Classes are activities, or what `by_region` (regions + 1) makes of regions, none
-    first. `edges` (columns + 1,) in ticks; `a`, `b` in seconds. `pending` are rows whose columns are
-    narrower than the bins they come from, so that reading their events would show more.
+    Row r merges the locations ``members[starts[r] : starts[r + 1]]``. `dominant` (rows, columns) is the class
+        with most time in a column, `gantt.ABSENT` where no location is present; bit k of `hidden` says that
+        class k occurs in it. Classes are activities, or the classes of regions in `by_region` (regions + 1),
+        no region first. `edges` (columns + 1,) in ticks; `a`, `b` in seconds. `pending` are rows whose
+        columns are narrower than their bins, so that reading their events would show more.
     """
 
     a: float
@@ -222,7 +221,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class SummaryLevel:
-    """An open region of a call stack; `end_s` None: later than was looked for."""
+    """An open region of a call stack; `end_s` None: the end was not found in the events searched."""
 
     region: int
     begin_s: float
@@ -231,9 +230,9 @@ class SummaryLevel:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a location does at an instant. `levels`: outermost first; of more than `LEVELS` open regions those
-    in the middle are left out, `depth` is how many are open. `begin_s`, `end_s`: the state, in which nothing
-    is entered or left; `present`: the location is there at all."""
+    """The activity of a location at an instant. `levels`: outermost first; of more than `LEVELS` open regions
+    those in the middle are left out, `depth` is the number of open ones. `begin_s`, `end_s`: of the state, in
+    which nothing is entered or left; `present`: whether the location is present."""
 
     location: int
     time_s: float
@@ -257,13 +256,13 @@ class TimelineMessages:
     tag: Ints
 
     def only(self, which: AnyArray) -> TimelineMessages:
-        """Some of them."""
+        """The selected messages."""
         return TimelineMessages(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective operation of one location. `communicator`, as in the trace; `root`: location or -1."""
+    """A collective operation of one location. `communicator`: as in the trace; `root`: location or -1."""
 
     location: int
     operation: str
@@ -278,7 +277,7 @@ class Collective:
 @dataclass(frozen=True, eq=False)
 class _Stretches:
     """Events of locations in pieces: rows `first` to below `last` of a location, at ticks `begin` to `end` as
-    recorded; those of a location follow each other. `entered`: pairs (piece, region), None if not known."""
+    recorded; pieces of a location follow each other. `entered`: pairs (piece, region), None if unknown."""
 
     location: Ints
     first: Ints
@@ -288,7 +287,7 @@ class _Stretches:
     entered: tuple[Ints, Ints] | None = None
 
     def holding(self, regions: Flags, locations: Ints) -> _Stretches:
-        """Those of some locations in which any of these regions may be entered."""
+        """Pieces of some locations in which any of these regions may be entered."""
         may = np.isin(self.location, locations)
         if self.entered is not None:
             piece, region = self.entered
@@ -298,14 +297,14 @@ class _Stretches:
         return self.only(np.flatnonzero(may))
 
     def only(self, which: Ints) -> _Stretches:
-        """Some of them, in this order."""
+        """The selected pieces, in this order, without `entered`."""
         return _Stretches(*(getattr(self, f.name)[which] for f in fields(self)[:5]))
 
 
 class Timeline:
-    """All questions that the Gantt view asks of a store; times in seconds on the axis of its curve.
+    """All queries of the Gantt view to a store; times in seconds on the axis of its curve.
 
-    Made and used in one thread at a time. Opening reads the summary (or builds it, where there is none);
+    Created and used in one thread at a time. Opening reads the summary (or builds it, if there is none);
     after that only `refine`, `at` and `find` read events.
 
     Raises
@@ -321,7 +320,7 @@ class Timeline:
         count = len(store.locations)
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
         self._rule = rule_of(region_classes(store, rules), self._active, store.nesting)
-        # What carries only metrics does nothing that could be drawn.
+        # A location with nothing but metrics has no activity to draw.
         there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
         self._clocks = rules.clocks(store)
@@ -355,7 +354,7 @@ class Timeline:
         self._collectives: tuple[AnyArray, ...] | None = None
 
     def _arrange(self, index: Ints, strips: Sequence[AnyArray], source: TraceStore | DerivedRows) -> None:
-        """Where each strip begins, and that its cells are as many as they have to be."""
+        """Set where each strip begins; check that it has the right number of cells."""
         has = index[:, 1] > 0
         rows = index[has, 0]
         self._first, self._last, self._width, self._final_region, self._final_activity = (
@@ -389,7 +388,7 @@ class Timeline:
         self._mark_of = np.stack(owner, axis=1)
         marks = np.diff(self._mark_of)[:, 0]
         number = np.arange(marks.sum()) - np.repeat(np.cumsum(marks) - marks, marks)
-        # The locations may have been read in another order than they are counted in.
+        # The locations may have been read in another order than they are numbered.
         row = self._mark_row[self._mark_at[np.repeat(self._mark_of[:, 0], marks) + number]]
         ahead = np.diff(row, prepend=0)[number > 0]
         good = np.array_equal(marks > 0, events > 0) and not (row[number == 0].any() or (row % STEP).any())
@@ -397,7 +396,7 @@ class Timeline:
             raise self.store.damaged("the checkpoints of its timeline are not where they should be")
 
     def _calls(self) -> dict[int, Ints]:
-        """The locations that enter each region."""
+        """The locations that enter each region, by region."""
         index, (region,) = self.store.whole("calls", "region")
         owner = self._owners(index, region.size)
         order = np.argsort(region, kind="stable")
@@ -406,7 +405,7 @@ class Timeline:
 
     @cached_property
     def communicators(self) -> dict[int, str]:
-        """What communicators are called, as far as the trace has names."""
+        """Names of communicators, as far as the trace has them."""
         return communicator_names(self.store.notes)
 
     def close(self) -> None:
@@ -421,29 +420,29 @@ class Timeline:
     def seconds(self, tick: Ints) -> Floats: ...
 
     def seconds(self, tick: int | Ints) -> float | AnyArray:
-        """Of a tick of the common clock."""
+        """Seconds of a tick of the common clock."""
         return (tick - self.start) * self.unit
 
     def ticks(self, seconds: Floats) -> Ints:
-        """(n,) ticks of the common clock in which instants lie."""
+        """(n,) the ticks of the common clock that contain these instants."""
         exact = seconds / self.unit
-        # What `seconds` made of a tick comes back as that tick, whatever rounding did to it.
+        # The result of `seconds` maps back to the same tick, whatever the rounding.
         return np.floor(exact + np.maximum(1e-9, np.abs(exact) * 1e-15)).astype(np.int64) + self.start
 
     def _tick(self, time_s: float) -> int:
         return int(self.ticks(np.array([time_s]))[0])
 
     def _common(self, location: Ints, tick: Ints) -> Ints:
-        """Ticks (n,) as recorded by locations (n,) on the common clock."""
+        """Ticks (n,) recorded by locations (n,), on the common clock."""
         common: Ints = corrected(tick, location, *self._repair)
         return common
 
     def _last_local(self, location: int, tick: int) -> int:
-        """The last tick as a location records them that is not after one of the common clock."""
+        """The last tick recorded by a location that is not after a tick of the common clock."""
         return int(self._clocks[location].local(tick + 1)) - 1
 
     def first_s(self, location: int) -> float:
-        """When a location is first there."""
+        """The first time of a location."""
         return self.seconds(self._clocks[location].common(int(self._begin[location])))
 
     def _resolved(self, location: int) -> Bytes:
@@ -461,8 +460,8 @@ class Timeline:
     ) -> Tile:
         """Rows of merged locations from `a_s` to `b_s`, from the summary alone.
 
-        Costs the number of locations times that of columns, whatever the trace. `by_region` (regions + 1,)
-        gives the class (0 to 13) of every region, that of none first; None: classes are activities.
+        The cost is the number of locations times that of columns, for any trace. `by_region` (regions + 1,)
+        gives the class (0 to 13) of every region, no region first; None: classes are activities.
         """
         edges = self.ticks(np.linspace(a_s, b_s, columns + 1))
         edges[-1] = max(int(edges[-1]), int(edges[0]) + 1)
@@ -515,7 +514,7 @@ class Timeline:
         return np.concatenate([[gantt.ABSENT], np.arange(CODES)]).astype(np.uint8)
 
     def _bits(self, lut: Bytes) -> NDArray[np.uint16]:
-        """The classes that each bit of a set of regions may stand for."""
+        """The classes that each bit of a set of regions may represent."""
         bits = np.zeros(gantt.BITS + 1, np.uint16)
         bits[-1] = 1 << int(lut[0])
         regions = np.fromiter(self._entered, np.int64, len(self._entered))
@@ -528,7 +527,7 @@ class Timeline:
         return tuple(sorted(self._entered))
 
     def weights(self) -> Floats:
-        """(regions + 1,) seconds that each region, none first, is what lasts longest in its bin."""
+        """(regions + 1,) seconds in bins in which each region, no region first, lasts longest."""
         total = np.zeros(len(self.store.regions) + 1)
         for location in np.flatnonzero(self._levels).tolist():
             w, at = int(self._width[location]), int(self._at[location])
@@ -537,9 +536,9 @@ class Timeline:
         return total * self.unit
 
     def refine(self, tile: Tile, progress: Progress | None = None, seconds: float = 0.2) -> Tile:
-        """The tile with some (after `seconds`) or all pending rows drawn from their events, exactly.
+        """The tile with some (after `seconds`) or all pending rows drawn exactly, from their events.
 
-        Rows that would need too many events (`EXACT_ROWS` in all) stay as they are.
+        Rows that would need too many events (more than `EXACT_ROWS` in all) stay as they are.
         """
         progress = progress or Progress()
         until = clock.monotonic() + seconds
@@ -553,7 +552,7 @@ class Timeline:
             members = tile.members[tile.starts[row] : tile.starts[row + 1]].tolist()
             spans = [self._span(m, int(tile.edges[0]), int(tile.edges[-1])) for m in members]
             rows.append((row, members, spans, sum(last - first for _, first, last in spans) <= most))
-        if self.store.elsewhere is not None:  # all at once, not each after the other
+        if self.store.elsewhere is not None:  # with one request, not one for each
             begin = self.store.places("events")
             events = [
                 (int(begin[m, 0]) + first, int(begin[m, 0]) + min(last, int(begin[m, 1])))
@@ -582,10 +581,10 @@ class Timeline:
         by_region: Bytes | None = None,
         progress: Progress | None = None,
     ) -> Ints:
-        """(rows, columns, `gantt.CLASSES`) ticks that rows of merged locations spend in each class, exactly.
+        """(rows, columns, `gantt.CLASSES`) exact ticks that rows of merged locations spend in each class.
 
-        `edges` (columns + 1,): rising ticks since `start`. Classes as those of `tile`. Reads all events that
-        lie between the first and the last edge, once.
+        `edges` (columns + 1,): rising ticks since `start`. Classes as in `tile`. Reads all events between the
+        first and the last edge, once.
         """
         progress = progress or Progress()
         edges = np.ascontiguousarray(edges, np.int64) + self.start
@@ -629,7 +628,7 @@ class Timeline:
             keys = (top.astype(np.int64) + 1) * CODES + code
             now, key = int(time[-1]), int(keys[-1])
             add(time[:-1], keys[:-1], now)
-        # A state goes on until the next event, or the end of the location.
+        # A state lasts until the next event, or the end of the location.
         until = end if last >= self.store.rows("events", location) else line.local(int(edges[-1]))
         if now < until:
             add(np.array([now]), np.array([key]), until)
@@ -637,7 +636,7 @@ class Timeline:
     # single states
 
     def _span(self, location: int, a: int, b: int) -> tuple[int, int, int]:
-        """Checkpoint and events (first, last) needed to know a location from tick `a` to `b`."""
+        """Checkpoint and events (first, last) needed for the states of a location from tick `a` to `b`."""
         lo, hi = (int(v) for v in self._mark_of[location])
         rows = self.store.rows("events", location)
         if lo == hi:
@@ -686,8 +685,8 @@ class Timeline:
     def at(self, location: int, time_s: float, *, whole: bool = True) -> Moment:
         """The state and the call stack of a location at an instant.
 
-        `whole`: say of all open regions when they are left (that is looked for in the next `FORWARD_ROWS`
-        events); else of the innermost only, which is quicker.
+        `whole`: find the end of all open regions (within the next `FORWARD_ROWS` events); else only of the
+        innermost, which is faster.
         """
         tick = self._tick(time_s)
         line, begin, end = self._clocks[location], int(self._begin[location]), int(self._end[location])
@@ -741,8 +740,7 @@ class Timeline:
         )
 
     def _leave_times(self, location: int, row: int, stack: Ints, which: Ints) -> list[int | None]:
-        """When some of the open regions, given by their places in the stack, are left; None if that is far
-        away."""
+        """End ticks of the open regions `which`, positions in the stack; None if an end is too far away."""
         none = np.iinfo(np.int64).min
         ends = np.full(which.size, none)
         left = which.size
@@ -760,10 +758,10 @@ class Timeline:
             ends[ends == none] = self._end[location]
         return [None if e == none else int(e) for e in ends.tolist()]
 
-    # finding
+    # search
 
     def entering(self, region: int) -> Ints:
-        """The locations that enter a region at all."""
+        """The locations that enter a region."""
         return self._entered.get(region, np.empty(0, np.int64))
 
     def find(
@@ -778,10 +776,10 @@ class Timeline:
     ) -> tuple[int, float, int] | None:
         """The nearest enter of one of some regions after (before) an instant: location, time and region.
 
-        Occurrences at the very instant count in locations behind (before) location `but` only, so that those
-        that coincide are found one after the other; None: in no location. `among`: in these locations only.
-        The notes of call paths say where a region is entered, strips say when it may have been: of the
-        events only those are read that may hold the nearest enter.
+        At the instant itself only enters in locations after (before) location `but` count, so that coinciding
+        ones are found one after the other; None: none of them. `among`: only in these locations. The notes of
+        call paths say where a region is entered, strips say when it may have been: only events that may
+        contain the nearest enter are read.
         """
         progress = progress or Progress()
         tick, way = self._tick(time_s), 1 if forward else -1
@@ -794,7 +792,7 @@ class Timeline:
         begin, end = (self._common(spans.location, v) for v in (spans.begin, spans.end))
         spans = spans.only(np.flatnonzero(end >= tick) if forward else np.flatnonzero(begin <= tick)[::-1])
         nearest, farthest = (self._common(spans.location, v) for v in (spans.begin, spans.end)[::way])
-        # The next stretch of each location: its least distance, whether the strip has been asked, its number.
+        # The next stretch of each location: its least distance, whether its strip was checked, its number.
         heap: list[tuple[int, int, bool, int]] = []
 
         def push(k: int) -> None:
@@ -827,7 +825,7 @@ class Timeline:
         return way * best[1], self.seconds(tick + way * best[0]), best[2]
 
     def _near(self, location: int, tick: int, way: int, wanted: Flags) -> int | None:
-        """The nearest tick, from one on, at which by its strip a location may enter one of the regions."""
+        """The nearest tick, from `tick` on, at which by its strip a location may enter one of the regions."""
         line, w = self._clocks[location], int(self._width[location])
         first, last = int(self._first[location]), int(self._last[location])
         origin = first >> w
@@ -842,7 +840,7 @@ class Timeline:
         if k >= 0:
             edge = (k + origin) << w if way > 0 else ((k + origin + 1) << w) - 1
             near.append(max(edge, now) if way > 0 else min(edge, now))
-        # What is entered by the last event has no time left to be in a bin.
+        # A region entered by the last event has no time, so it is in no bin.
         final = int(self._final_region[location])
         if final >= 0 and wanted[final] and way * (last - now) >= 0:
             near.append(last)
@@ -857,7 +855,7 @@ class Timeline:
         way: int,
         but: int | None,
     ) -> tuple[int, int] | None:
-        """The nearest enter within some events: its tick of the common clock, and its region."""
+        """The nearest enter within some events: its tick on the common clock, and its region."""
         ties = but is not None and way * (location - but) > 0
         line = self._clocks[location]
         for at in range(*rows, STEP)[::way]:
@@ -872,7 +870,7 @@ class Timeline:
         return None
 
     def _arrange_stretches(self) -> _Stretches:
-        """Between the notes of call paths; in a store without them, between checkpoints."""
+        """Stretches between the notes of call paths; without these, between checkpoints."""
         store = self.store
         entered: tuple[Ints, Ints] | None = None
         if store.has("profile"):
@@ -884,7 +882,7 @@ class Timeline:
             which = node[some].astype(np.int64) - 1
             if np.any((which < 0) | (which >= places[owner[some], 1])):
                 raise self.store.damaged("its call paths are damaged")
-            # A note says what has come since the one before.
+            # A note lists the regions entered since the one before.
             entered = np.cumsum(head)[some] - 2, paths[places[owner[some], 0] + which]
             owner, row, time = owner[head], row[head], time[head]
         else:
@@ -900,7 +898,7 @@ class Timeline:
         return _Stretches(owner, row, last, time, end, entered)
 
     def _owners(self, index: Ints, size: int) -> Ints:
-        """The location of each row of a table. `index`: where those of each begin, and how many they are."""
+        """The location of each row of a table. `index`: first row and number of rows of each location."""
         order = np.argsort(index[:, 0], kind="stable")
         owner = np.repeat(order, index[order, 1])
         if owner.size != size:
@@ -910,7 +908,7 @@ class Timeline:
     # messages
 
     def chosen_messages(self, wanted: MessageFilter) -> TimelineMessages | None:
-        """Those that a filter leaves, as `messages`."""
+        """The messages that pass a filter, as in `messages`."""
         if self._chosen is None or self._chosen[0] != wanted:
             known = self.messages()
             if known is None or wanted == MessageFilter():
@@ -922,7 +920,7 @@ class Timeline:
         which = np.full(known.tag.size, wanted.shown)
         which &= known.bytes >= wanted.least_bytes
         if wanted.least_s > 0:
-            # A flight that is as long as it was typed counts, whatever subtracting times does to it.
+            # A flight time equal to the limit as typed counts, whatever the rounding of the difference.
             which &= known.received_s - known.sent_s >= wanted.least_s * (1 - 1e-9)
         if wanted.tag is not None:
             which &= known.tag == wanted.tag
@@ -936,8 +934,8 @@ class Timeline:
         return which
 
     def _look_up_communicators(self, known: TimelineMessages) -> Ints:
-        """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
-        record of the same time, tag and size, the first for the first."""
+        """The communicator of each message, -1 if not found: from the sender's records of the same time, tag
+        and size, in order."""
         import pandas as pd
 
         store, key = self.store, ["time", "tag", "bytes"]
@@ -962,7 +960,7 @@ class Timeline:
         return communicators
 
     def messages(self) -> TimelineMessages | None:
-        """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
+        """All matched messages, sorted by the time of sending; None if there are too many to be kept."""
         if self._links is None:
             if self._too_many("links"):
                 return None
@@ -983,13 +981,13 @@ class Timeline:
         return self._links
 
     def _too_many(self, table: str) -> bool:
-        """Whether there is no memory for all rows of a table."""
+        """Whether the rows of a table do not fit into memory."""
         return int(self.store.places(table)[:, 1].sum()) > memory.limit() // MESSAGE_BYTES
 
     def collectives(
         self, a_s: float, b_s: float, limit: int, location: int | None = None
     ) -> list[Collective] | None:
-        """Collective operations that touch a range of time; None if they are more than `limit`."""
+        """Collective operations that overlap a time range; None if there are more than `limit`."""
         if self._collectives is None:
             if self._too_many("collectives"):
                 return None
@@ -1009,7 +1007,7 @@ class Timeline:
         return [Collective(i, self.store.texts[operation], *rest) for i, operation, *rest in chosen]
 
     def messages_of(self, location: int, a_s: float, b_s: float) -> TimelineMessages | None:
-        """Those that a location sends or receives in a range of time."""
+        """Messages that a location sends or receives in a time range, as in `messages`."""
         known = self.messages()
         if known is None:
             return None

@@ -1,11 +1,11 @@
-"""From enter and leave to what every processor does at every instant, and to the utilization curve.
+"""From enter and leave to the activity of every processor at every instant, and to the utilization curve.
 
-The curve of ORNL/TM-11637 (section 1) counts the processors that compute. A location is there from its
-first to its last event. In no region it does its `Location.base`; else the regions it is in decide, by the
-rule of nesting that the importer names (`Sink.describe`). Everything is exact: times are integer ticks.
+The curve of ORNL/TM-11637 (section 1) counts the processors that compute. A location is present from its
+first to its last event. Outside of all regions its activity is `Location.base`; inside, its open regions
+decide, by the nesting rule of the importer (`Sink.describe`). Everything is exact: times are integer ticks.
 
-Locations are replayed side by side in blocks and merged by time, so memory does not grow with the trace
-(but for the result).
+Locations are replayed in parallel blocks and merged by time, so memory does not grow with the trace (except
+for the result).
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from desktop.data.store import StoreWriter, TraceStore
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Progress, Share
 
-#: Rows of events held in memory at a time, of all locations together, and at least of each.
+#: Event rows held in memory at a time for all locations together, and at least for each.
 ROWS_IN_FLIGHT = 1 << 18
 ROWS_AT_LEAST = 1 << 12
-#: Locations that are replayed side by side; more take turns, and their curves are summed.
+#: Locations that are replayed at a time; more are replayed in groups, whose curves are summed.
 SIDE_BY_SIDE = 1 << 12
 
 #: Whole numbers below this are exact as float64.
 EXACT = 1 << 53
 
-#: Names under which `UtilizationWriter` reports what had to be repaired in the nesting of regions.
+#: Names of the findings of `UtilizationWriter` about repaired nesting of regions.
 STRAY = "leave without enter"
 UNCLOSED = "enter without leave"
 
-#: Which activity beats which where the strongest of several open regions decides.
+#: Priority of activities where the strongest of several open regions decides.
 STRENGTH = (
     Activity.COMPUTING,
     Activity.OVERHEAD,
@@ -60,7 +60,7 @@ STRENGTH = (
     Activity.UNMEASURED,
 )
 
-#: Blocks of a curve that may wait until they are stored, and seconds between two looks for the next one.
+#: Most blocks of a curve waiting to be stored, and seconds between two checks for the next one.
 _WAITING, _PAUSE = 2, 0.002
 
 _CLASSES = len(Activity)
@@ -70,11 +70,11 @@ _STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
 
 @dataclass(frozen=True)
 class Rules:
-    """What the user changes about the classes.
+    """The user's changes to the classification.
 
-    overrides : activity by region name, or by role as ``"role:barrier"``; names go first.
+    overrides : activity by region name, or by role as ``"role:barrier"``; names have priority.
     computing : the activities that the curve counts.
-    repaired : with clocks repaired or as recorded; None as the trace's format recommends.
+    repaired : whether clocks are repaired; None: as the trace's format recommends.
     """
 
     overrides: dict[str, Activity] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Rules:
         return source.repair if self.repaired is None else self.repaired
 
     def clocks(self, source: EventSource) -> list[Clock]:
-        """Of all its locations."""
+        """The clocks of all its locations."""
         return [location.clock(self.repairs(source)) for location in source.locations]
 
 
@@ -101,16 +101,16 @@ class Utilization:
 
     Parameters
     ----------
-    edges : (M+1,) float64 ticks since `start`, strictly increasing whole numbers (of a source that is
-        itself a curve: its own times). At every inner edge some count changes.
+    edges : (M+1,) float64 ticks since `start`, strictly increasing whole numbers (for a source that is itself
+        a curve: its own times). At every inner edge some count changes.
     counts : (len(Activity), M) processors in each activity between two edges (int32; float64 of a curve).
     unit : seconds in a tick.
     processors : locations that are processors and have events.
-    defined : locations that are processors; more than `processors` where events are missing.
+    defined : locations that are processors; more than `processors` if events are missing.
     start : the tick of edge 0, on the common clock.
     totals : (locations, len(Activity)) ticks of every location in each activity; 0 for no processors.
-    stray : leaves without an enter, which were ignored.
-    unclosed : enters without a leave, which were closed at the location's last event.
+    stray : leaves without an enter, which are ignored.
+    unclosed : enters without a leave, which are closed at the location's last event.
     """
 
     edges: Floats
@@ -134,9 +134,9 @@ class Utilization:
         return self.totals * np.float64(self.unit)
 
     def curve(self) -> StepCurve:
-        """The processors in an activity of ``rules.computing``, an edge only where their number changes.
+        """The number of processors in an activity of ``rules.computing``, with an edge only where it changes.
 
-        Made once.
+        Computed once.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Utilization:
 
 
 def build(source: EventSource, rules: Rules | None = None, progress: Progress | None = None) -> Utilization:
-    """The utilization of a trace. Default rules on an imported trace take what the import has kept."""
+    """The utilization of a trace. Default rules on an imported trace use what the import stored."""
     rules = rules or Rules()
     if any(source.rows("curve", location) for location in range(len(source.locations))):
         return _of_curve(source, rules)
@@ -183,11 +183,11 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """What is said of the curve with the default rules where nobody draws it.
+    """Key figures of the curve with the default rules, for uses that do not draw it.
 
     start, processors, defined : as in `Utilization`.
     seconds : (locations, len(Activity)) seconds of every location in each activity.
-    duration_s, segments, mean, integral_s : as of `Utilization.curve`.
+    duration_s, segments, mean, integral_s : as in `Utilization.curve`.
     most : the largest number of processors at once.
     """
 
@@ -203,7 +203,7 @@ class Outline:
 
 
 def outline(store: TraceStore) -> Outline:
-    """Of an imported trace what its import has kept; the curve is built where that is missing.
+    """The outline stored by the import; if it is missing, the curve is built.
 
     Raises
     ------
@@ -247,10 +247,10 @@ def outline(store: TraceStore) -> Outline:
 
 @dataclass(frozen=True)
 class PartialCurve:
-    """The utilization of some locations, as the steps of a file; partial curves are summed by
+    """The utilization of some locations, as steps in a file; partial curves are summed by
     `UtilizationWriter`.
 
-    locations : what these locations are where the curves are summed, an index into all of them.
+    locations : indices of these locations among all locations of the sum.
     path : rows of `_STEP`, times in ticks since `start`.
     totals, stray, unclosed : as in `Utilization`.
     """
@@ -263,7 +263,7 @@ class PartialCurve:
     unclosed: int
 
 
-#: From `time` on so many processors are in each activity.
+#: A step: the number of processors in each activity from `time` on.
 _STEP = np.dtype([("time", "i8"), ("counts", "i4", (_CLASSES,))])
 
 
@@ -284,7 +284,7 @@ def _written(replay: _Replay, locations: Ints, path: Path, progress: Progress) -
 
 
 class _Relay(Progress):
-    """Of work in another thread, how far it is."""
+    """The progress of work in another thread."""
 
     def __init__(self, whole: Progress) -> None:
         super().__init__()
@@ -300,13 +300,13 @@ class _Relay(Progress):
 
 
 class UtilizationWriter:
-    """The utilization with the default rules on its way into a store that is being written.
+    """Writes the utilization with the default rules into a store that is being written.
 
-    It is made block by block in a thread, and put into the store between other work (`some`) and at the end
-    (`tell`). Leaving its ``with`` statement ends the thread.
+    It is computed block by block in a thread, and written to the store between other work (`some`) and at the
+    end (`tell`). Leaving its ``with`` statement ends the thread.
 
-    `parts`: the curves of all locations in groups, where they were made already. `steps`: what locations do,
-    kept by the replay on import; the events are read again only if regions have become something else since.
+    `parts`: curves of groups of locations, if they are already computed. `steps`: the steps of locations,
+    kept from the replay on import; the events are read again only if classes of regions have changed since.
     """
 
     def __init__(
@@ -338,11 +338,11 @@ class UtilizationWriter:
             self._pool.shutdown()
 
     def some(self, wait: float = 0.0) -> bool:
-        """Put the next block into the store, if it is made within so many seconds; False at the end.
+        """Write the next block, if it is ready within `wait` seconds; False at the end.
 
         Raises
         ------
-        StoreError : the store cannot be written, or its rows be read again.
+        StoreError : the store cannot be written, or its rows cannot be read again.
         """
         if self._replay is None:
             return False
@@ -366,17 +366,17 @@ class UtilizationWriter:
             yield times, counts
 
     def forget(self) -> None:
-        """Take it out again: clocks have become others."""
+        """Remove it from the store, as clocks have changed."""
         self.__exit__()
         self._writer.drop("utilization")
 
     def tell(self) -> None:
-        """Put what is left into the store, and say there what was found.
+        """Write the rest, and report the findings.
 
         Raises
         ------
         TraceFormatError : no processor has two events at different times.
-        Cancelled, StoreError : as of `some`.
+        Cancelled, StoreError : as for `some`.
         """
         writer, replay = self._writer, self._replay
         if replay is None:
@@ -398,7 +398,7 @@ class UtilizationWriter:
             writer.report.add(
                 STRAY,
                 "notice",
-                "Regions are left that were not entered; such a leave is ignored.",
+                "Regions are left that were not entered; these leaves are ignored.",
                 count=replay.stray,
             )
         if replay.unclosed:
@@ -411,18 +411,18 @@ class UtilizationWriter:
 
 
 def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
-    """Put the utilization into a store of which the clocks are known; parameters and
-    errors as of `UtilizationWriter`."""
+    """Write the utilization into a store whose clocks are known; parameters and errors as for
+    `UtilizationWriter`."""
     with UtilizationWriter(writer, progress, steps=steps) as kept:
         kept.tell()
 
 
 @arithmetic
 def _sum_up(times: Ints, level: AnyArray, state: Ints) -> None:
-    """Go on with a curve, whose `level` (n,) holds from `times` on.
+    """Continue the key figures of a curve, whose `level` (n,) holds from `times` on.
 
-    state (6,): its last time and level (-1: there is none), segments, integral and largest level before the
-    last time, and the level of the last segment.
+    state (6,): its last time and level (-1: none), segments, integral and largest level before the last time,
+    and the level of the last segment.
     """
     for i in range(times.size):
         if state[1] >= 0:
@@ -435,9 +435,9 @@ def _sum_up(times: Ints, level: AnyArray, state: Ints) -> None:
 
 
 class _Replay:
-    """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards.
+    """A pass over the events; `blocks` yields the counts as they are computed, the rest is there afterwards.
 
-    `inside` (regions,): of any locations, whether they are inside of some regions: `Activity.OVERHEAD` counts
+    `inside` (regions,): counts whether locations are inside of these regions: `Activity.OVERHEAD` counts
     those that are, `Activity.COMPUTING` the others.
     """
 
@@ -492,7 +492,7 @@ class _Replay:
         source, steps = self._source, self._steps
         if not self._there:
             return
-        # Steps need nothing but their place, and the fewer blocks the fewer waits for another thread's lock.
+        # Steps need no other memory, and fewer blocks mean fewer waits for another thread's lock.
         most = ROWS_IN_FLIGHT if steps is None else 4 * ROWS_IN_FLIGHT
         rows = max(ROWS_AT_LEAST, most // len(self._there))
         locations = [source.locations[i] for i in self._there]
@@ -517,12 +517,12 @@ class _Replay:
     def _sum(
         self, parts: Sequence[PartialCurve], progress: Progress
     ) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
-        """Add step functions: at every time at which one of them changes, what it changes by."""
+        """Sum step functions by adding up their changes at every time."""
         for part in parts:
             self.totals[part.locations] += part.totals
             self.stray += part.stray
             self.unclosed += part.unclosed
-        counts = np.full((1, _CLASSES), -1, np.int32)  # none yet, so that the first are told
+        counts = np.full((1, _CLASSES), -1, np.int32)  # no counts yet, so that the first are written
         size = sum(part.path.stat().st_size for part in parts) // _STEP.itemsize
         rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(parts)))
         done = 0
@@ -550,10 +550,10 @@ class _Replay:
 def inside(
     source: EventSource, rules: Rules, regions: Flags, only: Sequence[int], progress: Progress
 ) -> tuple[Ints, Ints]:
-    """How many of the locations `only` are inside of any of the `regions` (regions,), inclusive.
+    """The number of locations among `only` that are inside any of the `regions` (regions,), inclusive.
 
-    Returns times (n,), ticks of the common clock, and the number (n,) from each on; the last one is 0.
-    Memory does not grow with the trace, but for the result.
+    Returns times (n,), ticks of the common clock, and the number (n,) from each on; the last one is 0. Memory
+    does not grow with the trace, except for the result.
     """
     replay = _Replay(source, rules, only=only, inside=regions)
     times, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -564,7 +564,7 @@ def inside(
 
 
 class _Steps:
-    """The steps of one partial curve, some at a time."""
+    """The steps of one partial curve, read in portions."""
 
     def __init__(self, file: IO[bytes], offset: int, rows: int) -> None:
         self._file, self._offset, self._rows = file, offset, rows
@@ -585,7 +585,7 @@ class _Steps:
         return int(self._block["time"][-1]) + self._offset if self._block.size == self._rows else math.inf
 
     def take(self, horizon: float) -> tuple[Ints, NDArray[np.int32]]:
-        """Times (n,) up to `horizon` and by how much (n, len(Activity)) the counts change there."""
+        """Times (n,) up to `horizon` and the changes (n, len(Activity)) of the counts there."""
         times = self._block["time"][self._at :] + self._offset
         n = int(np.searchsorted(times, horizon, side="right")) if math.isfinite(horizon) else times.size
         counts = np.concatenate([self._counts, self._block["counts"][self._at : self._at + n]])
@@ -598,9 +598,9 @@ class _Steps:
 
 @inlined
 def _settle(first: Ints, keys: Ints, leaf: int) -> None:
-    """Tell a tree of matches that the key of a leaf is another one: at every node above it, which leaf has
-    the smaller key of the two below, and that key. The way is as long for every key, and no step of it is a
-    guess of the processor."""
+    """Update a tournament tree after the key of a leaf has changed: at every node above it, the smaller key
+    of the two children, and its leaf. The path has the same length for every key and no unpredictable
+    branch."""
     node = leaf
     while node > 1:
         other = node ^ 1
@@ -611,31 +611,31 @@ def _settle(first: Ints, keys: Ints, leaf: int) -> None:
         first[node] = first[winner]
 
 
-# What `next_change` and `sum_changes` return: there is a change, or no room for more of them; the location
-# needs its next rows; there is nothing more; rows cannot be.
+# Results of `next_change` and `sum_changes`: there is a change, or no space for more of them; the location
+# needs its next rows; there is nothing more; rows are invalid.
 _FOUND, _MORE, _OVER, _WRONG = range(4)
 
-# Fields of a location's state: next row and number of rows of its block, whether there is no other (2: its
-# last change was told); class after the last row, class shown and since when, time of the last row, end,
-# shift and origin of the clock; its next change: when, from which class and to which.
+# Fields of a location's state: next row and number of rows of its block, whether it is the last (2: its last
+# change was reported); class after the last row, class shown and since when, time of the last row, end, shift
+# and origin of the clock; its next change: when, from which class and to which.
 (
     _AT, _FILLED, _ENDED, _CURRENT, _SHOWN, _SINCE, _PENDING, _END, _SHIFT, _ORIGIN, _NEXT, _BEFORE, _AFTER,
     _FIELDS,
 ) = range(14)  # fmt: skip
 
-# What is known of a sum: locations that are not over, whether the first of them looks for its next change,
-# time of the changes that are summed now, rows of the result.
+# State of a sum: unfinished locations, whether the first of them looks for its next change, time of the
+# changes being summed, rows of the result.
 _LEFT, _SEEKS, _NOW, _ROWS = range(4)
-#: After all times: the next change of a location that is over.
+#: The next change of a finished location: after all times.
 _NEVER = np.iinfo(np.int64).max
 
 
 @inlined
 def next_change(time: Ints, code: Bytes, drift: float, resolve: Bytes, state: Ints, totals: Ints) -> int:
-    """Find when a location changes class next, of its codes (n,) after events, and how long it was in each.
+    """Find the next change of class of a location, from its codes (n,); adds up the time in each.
 
-    Of several events at one time the last one counts, so what it does at the last one is not told before time
-    has moved on; at its end nothing that is pending has a duration.
+    Of several events at one time the last one counts, so the class after it is only known when time has moved
+    on; at the location's end a pending class has no duration.
     """
     at, shown, current, pending = state[_AT], state[_SHOWN], state[_CURRENT], state[_PENDING]
     end, changed, result = state[_END], False, _MORE
@@ -671,11 +671,11 @@ def sum_changes(
     time: Ints, code: Bytes, drift: Floats, resolve: Bytes, state: Ints, totals: Ints, first: Ints,
     keys: Ints, known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray,
 ) -> int:  # fmt: skip
-    """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,); times at which
-    nothing changes are none. The counts that were `written` last, and `known`, are as before and after.
+    """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,), dropping times
+    at which nothing changes. `written`, the counts written last, and `known` are updated.
 
-    first, keys (2 leaves,): the tree of `_settle`, whose leaves, in the second half, are the locations and
-    the times of their next changes; `first[1]` is the earliest of all.
+    first, keys (2 leaves,): the tree of `_settle`; its leaves, in the second half, are the locations and the
+    times of their next changes; `first[1]` is the earliest of all.
     """
     leaves = keys.size >> 1
     while known[_LEFT] > 0:
@@ -705,7 +705,7 @@ def sum_changes(
 
 @inlined
 def tell_counts(known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray) -> bool:
-    """Add counts to the result if they are others than before; False if there is no room."""
+    """Append counts to the result if they have changed; False if there is no space."""
     changed = False
     for c in range(counts.size):
         changed |= counts[c] != written[c]
@@ -726,7 +726,7 @@ def list_changes(
     time: Ints, code: Bytes, drift: Floats, resolve: Bytes, state: Ints, totals: Ints, out_time: Ints,
     out_after: Bytes,
 ) -> int:  # fmt: skip
-    """The changes of a single location (the only row of all arrays but the results); how many, or -1."""
+    """List the changes of a single location (the only row of all arrays but the results); how many, or -1."""
     n = 0
     while True:
         result = next_change(time[0], code[0], drift[0], resolve[0], state[0], totals[0])
@@ -756,7 +756,7 @@ class _Stored:
         self._synthetic = np.array(synthetic, np.int64)
 
     def blocks(self) -> Iterator[tuple[Ints, Bytes]]:
-        """Times and codes; of a damaged file there are fewer codes."""
+        """Times and codes; fewer codes if the file is damaged."""
         for block in self._blocks:
             states = self._regions.states(*block)
             if self._beside is not None and states is not None:
@@ -771,7 +771,7 @@ class _Stored:
 
 
 class _StoredCodes:
-    """The codes of a location, kept when its events were replayed on import."""
+    """The codes of a location, kept from the replay of its events on import."""
 
     def __init__(self, steps: Steps, index: int, rows: int) -> None:
         self.worked = steps.about(index).worked
@@ -781,7 +781,7 @@ class _StoredCodes:
 
 
 class _Tracks:
-    """Locations side by side: what each does, read block by block when it is needed, as changes of class."""
+    """Locations in parallel: the activity of each, read block by block when needed, as changes of class."""
 
     def __init__(
         self,
@@ -816,7 +816,7 @@ class _Tracks:
         self._about = time, code, drift, resolves, state, self.totals
 
     def _load(self, k: int) -> None:
-        """The next block of a location, of which the last one is used up."""
+        """Load the next block of a location whose last one is used up."""
         time, code, state = *self._about[:2], self._state[k]
         block = next(self._blocks[k], None)
         state[_AT] = state[_FILLED] = 0
@@ -864,7 +864,7 @@ class _Tracks:
             yield times[:n] - start, counts_out[:, :n]
 
     def listed(self) -> tuple[Ints, Bytes]:
-        """Of a single location, from when on (n,) it is in which class; the last one is at its end."""
+        """For a single location, times (n,) and the class from each on; the last one is at its end."""
         parts = [(self._state[:, _NEXT].copy(), self._state[:, _AFTER].astype(np.uint8))]
         while not self._state[0, _ENDED]:
             self._load(0)
@@ -878,9 +878,9 @@ class _Tracks:
 
 
 def is_worker(source: EventSource, index: int, location: Location, active: Bytes) -> bool:
-    """Whether a thread computes in parallel regions only: it is no master, and enters such regions.
+    """Whether a thread computes in parallel regions only: it is no master thread, and enters such regions.
 
-    (A thread made by hand in a program that uses OpenMP elsewhere computes outside of them.)
+    (A thread created by hand in a program that uses OpenMP elsewhere computes outside of them.)
     """
     if location.thread == 0 or location.base != Activity.COMPUTING:
         return False
@@ -890,12 +890,12 @@ def is_worker(source: EventSource, index: int, location: Location, active: Bytes
 
 
 def rule_of(classes: Bytes, active: Bytes, nesting: Nesting) -> Classes:
-    """The rule by which open regions decide what a location does."""
+    """The rule by which open regions decide the activity of a location."""
     return Classes(classes, active, _STRENGTH, nesting == "strongest")
 
 
 def resolve_of(location: Location, worked: bool) -> Bytes:
-    """What the codes of a location mean; `worked`: it enters regions in which worker threads compute."""
+    """Meaning of a location's codes; `worked`: it enters regions in which worker threads compute."""
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
     return resolved(int(location.base), int(Activity.COMPUTING), int(Activity.IDLE), worker)
 
@@ -906,21 +906,21 @@ def region_classes(source: EventSource, rules: Rules) -> Bytes:
 
 
 def class_rule(source: EventSource, rules: Rules) -> Classes:
-    """As `rule_of`, of classes of `desktop.core.accounts`."""
+    """As `rule_of`, for classes of `desktop.core.accounts`."""
     doing = region_classes(source, rules)
     classes = np.array(
         [account_class(region, Activity(int(a))) for region, a in zip(source.regions, doing, strict=False)],
         np.uint8,
     )
     active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-    # Of classes of one activity any order will do, but it has to be one.
+    # Within one activity the order of classes is arbitrary, but has to be fixed.
     strength = _STRENGTH[ACTIVITY_OF_CLASS] * CLASS_NUMBERS + np.arange(CLASS_NUMBERS)
     strength[0] = 0
     return Classes(classes, active, strength, source.nesting == "strongest")
 
 
 def class_resolve(location: Location, worked: bool) -> Bytes:
-    """As `resolve_of`, of classes of `desktop.core.accounts`."""
+    """As `resolve_of`, for classes of `desktop.core.accounts`."""
     serial = CLASS_OF[int(Activity.IDLE), Account.SERIAL]
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
     activity = np.arange(CLASS_NUMBERS, dtype=np.uint8)
@@ -929,7 +929,7 @@ def class_resolve(location: Location, worked: bool) -> Bytes:
 
 
 def accounts_of_classes(rules: Rules) -> Bytes:
-    """(CLASS_NUMBERS,) the account of each class of `desktop.core.accounts`: computing is what counts."""
+    """(CLASS_NUMBERS,) the account of each class of `desktop.core.accounts`; computing as in `rules`."""
     account_of = np.full(CLASS_NUMBERS, Account.IDLE, np.uint8)
     for number, (doing, account) in CLASSES.items():
         counts = Activity(doing) in rules.computing
@@ -940,7 +940,7 @@ def accounts_of_classes(rules: Rules) -> Bytes:
 
 
 def classes_of(regions: Sequence[Region], rules: Rules) -> Bytes:
-    """(regions,) the `Activity` of each; nobody may add to them meanwhile."""
+    """(regions,) the `Activity` of each region; no regions may be added meanwhile."""
     activity = np.zeros(len(regions), np.uint8)
     for i, region in enumerate(regions):
         by_role = rules.overrides.get(f"role:{region.role}")
@@ -950,7 +950,7 @@ def classes_of(regions: Sequence[Region], rules: Rules) -> Bytes:
 
 
 def states(source: EventSource, location: int, rules: Rules | None = None) -> tuple[Ints, Ints, Bytes]:
-    """What a location does when: begin and end (ticks of the common clock) and activity of every interval.
+    """Activities of a location: begin and end (ticks of the common clock) and activity of every interval.
 
     The intervals follow each other without gaps; neighbours differ in activity.
     """
@@ -965,8 +965,8 @@ def states(source: EventSource, location: int, rules: Rules | None = None) -> tu
 def class_states(
     source: EventSource, location: int, rules: Rules, beside: Callable[..., None] | None = None
 ) -> tuple[Ints, Ints, Bytes]:
-    """The same in classes of `desktop.core.accounts`. `beside` gets each block of events: time as recorded,
-    kind, region, and the innermost region (-1: none) after it."""
+    """As `states`, in classes of `desktop.core.accounts`. `beside` gets each block of events: time as
+    recorded, kind, region, and the innermost region (-1: none) after it."""
     known = source.locations[location]
     if known.first is None or known.last is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
@@ -981,20 +981,20 @@ def class_states(
 
 
 def _of_curve(source: EventSource, rules: Rules) -> Utilization:
-    """A source that is itself a curve."""
+    """The utilization of a source that is itself a curve."""
     blocks = list(source.blocks("curve", 0, "time", "level"))
     times = np.concatenate([block[0] for block in blocks])
     level = np.concatenate([block[1] for block in blocks])[:-1]
     counts = np.zeros((_CLASSES, level.size))
     counts[Activity.COMPUTING] = level
-    # Its level is the only thing known; no location stands behind it.
+    # Only its level is known, without locations.
     totals = np.zeros((len(source.locations), _CLASSES), np.int64)
     capacity = float(level.max())
     return Utilization(times, counts, 1.0 / source.ticks_per_second, capacity, 0, 0, totals, rules)
 
 
 def _from_import(store: TraceStore, rules: Rules) -> Utilization:
-    """What the import has kept, without a pass over the events."""
+    """The utilization stored by the import, without a pass over the events."""
     names = [a.name.lower() for a in Activity]
     store.bring("utilization", [(0, store.rows("utilization", 0))], ("time", *names))
     times = store.column("utilization", "time")
@@ -1009,7 +1009,7 @@ def _from_import(store: TraceStore, rules: Rules) -> Utilization:
 def with_import(
     store: TraceStore, rules: Rules, edges: Floats, counts: NDArray[np.int32] | Floats
 ) -> Utilization:
-    """These counts with what the import has kept beside them."""
+    """These counts together with what the import stored beside its own."""
     findings, begins = store.report.findings, first_ticks(store)
     return Utilization(
         edges=edges,
@@ -1042,8 +1042,8 @@ def _totals(store: TraceStore) -> Ints:
 def _distinct(times: Ints, counts: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
     """Edges and counts from the times at which counts begin (the last: the end).
 
-    Ticks are whole float64 numbers up to 2**53 (104 days of nanoseconds); beyond, neighbours may fall
-    together, and the last of them stands.
+    Ticks are whole float64 numbers up to 2**53 (104 days of nanoseconds); beyond, neighbours may coincide,
+    and the last of them counts.
     """
     edges = times.astype(np.float64)
     apart = np.append(edges[1:] > edges[:-1], True) if edges.size else np.zeros(0, bool)

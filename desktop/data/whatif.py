@@ -397,7 +397,7 @@ class Rerun:
     def note(self) -> str:
         """Why nothing can be predicted, or ""."""
         if self._store.has("curve"):
-            return "The source is a curve: of its processors nothing else is known."
+            return "The source is a curve: nothing else is known about its processors."
         if self.causality.disagreeing:
             return "Members of a communicator name different collective operations."
         kinds = np.bincount(self._ops.kind, minlength=2)

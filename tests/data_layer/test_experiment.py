@@ -340,7 +340,7 @@ def test_a_description_may_change_until_there_are_trials(tmp_path):
     with pytest.raises(ExperimentError, match="design: seed"):
         Runner(experiment).run()
     (tmp_path / JOURNAL).write_text("my notes")
-    with pytest.raises(ExperimentError, match="does not begin as a journal"):
+    with pytest.raises(ExperimentError, match="does not begin like a journal"):
         Runner(changed).run()
     assert (tmp_path / JOURNAL).read_text() == "my notes"
 
@@ -450,7 +450,7 @@ def test_an_unfinished_line_is_cut(tmp_path):
     with pytest.raises(ExperimentError, match="is damaged"):
         read_journal(experiment)
     path.write_text("what is this\n")
-    with pytest.raises(ExperimentError, match="does not begin as a journal"):
+    with pytest.raises(ExperimentError, match="does not begin like a journal"):
         Runner(experiment).run()
 
 

@@ -18,7 +18,7 @@ from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 _REPAIRS = {
     "shift": " Each process is shifted by a constant.",
     "linear": " The clocks drift: each process gets a shift and a rate.",
-    "impossible": " Neither shifts nor rates of the clocks mend that.",
+    "impossible": " Neither shifts nor rates of the clocks repair that.",
 }
 
 #: severity -> what a reader calls it (one, many)
