@@ -52,7 +52,8 @@ class Farm:
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder = folder
         self.workers = workers
-        #: Tasks of the last run that have ended: all of them unless they were stopped.
+        #: Tasks of the last run that have ended: all of them unless they were stopped. Each run
+        #: has its own type of results.
         self.ended: dict[int, Future[Any]] = {}
         self._executor: Executor | None = None
         self._size = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
@@ -44,11 +44,19 @@ Row = Sequence[object]
 MOST_STEPS = 100_000
 
 
-def page_of(widget: QWidget) -> Any:
-    """The page that a widget stands on, which can show the handbook; None if there is none. Pages know plots,
-    and plots no type of theirs."""
+@runtime_checkable
+class ShowsHelp(Protocol):
+    """What plots need of `desktop.ui.page.Page`, which they cannot import: it imports them."""
+
+    def show_help(self, place: str = "") -> None: ...
+
+    def place_about(self, widget: QWidget | None) -> str: ...
+
+
+def page_of(widget: QWidget) -> ShowsHelp | None:
+    """The page that a widget stands on; None if there is none."""
     parent: QWidget | None = widget
-    while parent is not None and not hasattr(parent, "show_help"):
+    while parent is not None and not isinstance(parent, ShowsHelp):
         parent = parent.parentWidget()
     return parent
 
