@@ -59,7 +59,7 @@ Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
 SMALLEST = (40.0, 30.0)
 #: Columns of a plot over time: of a millimetre, at least, at most.
-_COLUMNS_PER_MM, _LEAST, _ALL_COLUMNS = 5, 50, 2400
+_COLUMNS_PER_MM, _FEWEST_COLUMNS, _MOST_COLUMNS = 5, 50, 2400
 #: Height of a line of text, em.
 _LINE = 1.164
 #: Stands for the identity of a PDF while it is made.
@@ -72,11 +72,11 @@ Layer: TypeAlias = Literal["all", "below", "above"]
 
 @dataclass(frozen=True)
 class Look:
-    """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
-    all), `levels` how processors are shown, `how` compared runs are; `phase` is a chosen one,
-    `shown` the activities that are stacked (None: all); `words`
-    replaces texts by their key in `texts`; `colours` is the set of `desktop.ui.theme`. Plots over time can be
-    drawn in layers, so that what lies `below` its fit is drawn once while the fit above it changes."""
+    """How a figure is drawn. `lines` multiplies the widths of lines; `span`: the time shown, seconds (None:
+    all); `levels`: how processors are drawn; `how`: how compared runs are; `phase`: the chosen one;
+    `activities`: those that are stacked (None: all); `words`: texts by their key in `texts`; `colours`: the
+    set of `desktop.ui.theme`. Plots over time can be drawn in layers, so that the one `below` the fit is
+    drawn once while the fit changes."""
 
     width: float = 160.0
     height: float = 90.0
@@ -88,7 +88,7 @@ class Look:
     span: tuple[float, float] | None = None
     levels: Levels = AT_FIRST
     phase: int | None = None
-    shown: frozenset[str] | None = None
+    activities: frozenset[str] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
     layer: Layer = "all"
@@ -103,7 +103,7 @@ _HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle":
 
 
 def ink(look: Look) -> Ink:
-    """Grey and patterns are for paper: white ground and black text whatever the theme."""
+    """The colours of a look; grey and patterns are for paper, white with black text in any theme."""
     theme = coloured(DARK if look.dark and look.style == "colour" else LIGHT, look.colours)
     areas = {name: Fill(getattr(theme, name)) for name in ACTIVITIES}
     regions = _region_fills(theme, look.style)
@@ -120,7 +120,7 @@ def ink(look: Look) -> Ink:
 
 
 def _region_fills(theme: Theme, style: Style) -> dict[int, Fill]:
-    """Areas of regions; colours as the window has them."""
+    """Fills of regions; their colours are those of the window."""
     if style == "grey":
         greys = (round(60 + 150 * k / (REGION_COLOURS - 1)) for k in range(REGION_COLOURS))
         every = {k: Fill(f"#{grey:02x}{grey:02x}{grey:02x}") for k, grey in enumerate(greys)}
@@ -138,7 +138,7 @@ def texts(figure: str, material: Material) -> dict[str, str]:
     """The texts of a figure that may be replaced, by key."""
     if figure in _OVER_TIME:
         say = words()
-        figure_plot(figure, material, say, _LEAST)
+        figure_plot(figure, material, say, _FEWEST_COLUMNS)
         return say.spoken
     common = {"title": f"{FIGURES[figure]}: {material.title}"}
     return chart_words(epsilon_content(material)) | common if figure == "epsilon" else common
@@ -156,14 +156,14 @@ def _title(figure: str, material: Material | Content, look: Look) -> str:
 def svg(
     figure: str, material: Material | Content, look: Look, *, inline: bool = False, prefix: str = ""
 ) -> str:
-    """The figure as SVG; `inline` to stand in HTML, then with a `prefix` of its own."""
+    """The figure as SVG; `inline`: for HTML, then with a `prefix` of its own."""
     sheet = SvgSheet(look.width, look.height, prefix)
     draw(sheet, figure, material, look)
     return sheet.svg(_title(figure, material, look), inline=inline)
 
 
 def image(figure: str, material: Material | Content, look: Look, dpi: float) -> QImage:
-    """The figure as pixels."""
+    """The figure as an image."""
     scale = dpi / 25.4
     pixels = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
     pixels.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
@@ -175,8 +175,8 @@ def image(figure: str, material: Material | Content, look: Look, dpi: float) -> 
 
 
 def file(figure: str, material: Material | Content, look: Look, kind: str, dpi: float = 300) -> bytes:
-    """The figure as a file; `kind`: ``svg``, ``pdf`` (a page of its size) or ``png`` (which knows its size in
-    mm). The same figure gives the same bytes."""
+    """The figure as a file; `kind`: ``svg``, ``pdf`` (a page of its size) or ``png`` (with its size in mm).
+    The same figure gives the same bytes."""
     if kind == "svg":
         return svg(figure, material, look).encode()
     if kind == "png":
@@ -200,7 +200,7 @@ def png(picture: QImage) -> bytes:
 
 
 def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
-    """A writer of a PDF of which `dated_pdf` makes one that does not depend on when it was written."""
+    """A writer of a PDF, for `dated_pdf`."""
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = set_up(QPdfWriter(buffer), resolution=resolution, title=title, creator="Phasewright")
     writer.setDocumentId(QUuid(_NO_ID))
@@ -208,22 +208,22 @@ def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
 
 
 def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
-    """A PDF with this date, or none, for the time at which it was written, and with an identity that its
-    content gives it: the same content is the same file. No byte moves, so that its table of places holds."""
-    end = pdf.index(b"endstream")  # behind what it says of itself
+    """A PDF with this date, or none, in place of the time of writing, and with an identity made of its content,
+    so that equal contents give equal files. No byte moves, so that its table of offsets stays valid."""
+    end = pdf.index(b"endstream")  # the end of its metadata
     dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
 
     def stamped(match: re.Match[bytes]) -> bytes:
         if date is None:
             return b" " * len(match[0])
-        known = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), match[0])
+        dated = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), match[0])
         iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
-        return re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, known)
+        return re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, dated)
 
     pdf = re.sub(dates, stamped, pdf[:end]) + pdf[end:]
-    known = str(UUID(hex=hashlib.md5(pdf, usedforsecurity=False).hexdigest()))
-    for before, after in ((_NO_ID, known), (_NO_ID.encode().hex(), known.encode().hex())):
-        pdf = pdf.replace(before.encode(), after.encode())
+    identity = str(UUID(hex=hashlib.md5(pdf, usedforsecurity=False).hexdigest()))
+    for old, new in ((_NO_ID, identity), (_NO_ID.encode().hex(), identity.encode().hex())):
+        pdf = pdf.replace(old.encode(), new.encode())
     return pdf
 
 
@@ -231,7 +231,7 @@ def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
 
 
 def draw(sheet: Sheet, figure: str, material: Material | Content, look: Look) -> None:
-    """Draw a figure over the whole sheet, ground included; a chart is all that it takes to draw it.
+    """Draw a figure, or the chart given as `material`, over the whole sheet, ground included.
 
     Raises
     ------
@@ -257,11 +257,11 @@ def draw(sheet: Sheet, figure: str, material: Material | Content, look: Look) ->
 
 
 def describe(figure: str, material: Material, look: Look) -> PlotData:
-    """What a figure over time states."""
-    columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
+    """The description of a figure over time."""
+    columns = int(min(max(look.width * _COLUMNS_PER_MM, _FEWEST_COLUMNS), _MOST_COLUMNS))
     return figure_plot(
         figure, material, words(look.words), columns, span=look.span, levels=look.levels, phase=look.phase,
-        how=look.how, activities=look.shown,
+        how=look.how, activities=look.activities,
     )  # fmt: skip
 
 
@@ -321,7 +321,7 @@ class _Frame:
             self.top += 0.55 * self.em
 
     def stroke(self, colour: str, points: float, dash: tuple[float, ...] = ()) -> Stroke:
-        """A line so many points wide, dashed only where lines are to differ by that."""
+        """A line of a width in points; dashed only in styles in which lines differ by dashes."""
         width = points * MM_PER_POINT * self.look.lines
         return Stroke(colour, width, dash if self.ink.dashed else ())
 
@@ -329,9 +329,9 @@ class _Frame:
         return Stroke(self.ink.border, 0.5 * MM_PER_POINT)
 
     def legend(self, entries: list[tuple[Fill | None, Stroke | None, str]]) -> None:
-        """A row of swatches and names under the title, in as many lines as it takes."""
+        """Swatches and names under the title, in as many lines as they need."""
         em, sheet, swatch = self.em, self.sheet, 2.2 * self.em
-        x, shown = self.pad, self.look.layer != "above"
+        x, visible = self.pad, self.look.layer != "above"
         self.top += em
         for fill, stroke, name in entries:
             name = fitted(name, em, sheet.width - 2 * self.pad - swatch - em)
@@ -339,20 +339,20 @@ class _Frame:
             if x + wide - 1.4 * em > sheet.width - self.pad and x > self.pad:
                 x = self.pad
                 self.top += 1.45 * em
-            if fill is not None and shown:
+            if fill is not None and visible:
                 sheet.rects([[x, self.top - 0.75 * em, swatch, 0.85 * em]], fill)
-            if stroke is not None and shown:
+            if stroke is not None and visible:
                 middle = self.top - 0.33 * em
                 sheet.lines([[x, middle, x + swatch, middle]], stroke)
-            elif fill is not None and shown:
+            elif fill is not None and visible:
                 sheet.line(around(x, self.top - 0.75 * em, swatch, 0.85 * em), self.outline())
-            if shown:
+            if visible:
                 sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
             x += wide
         self.top += 0.6 * em
 
     def room(self, labels: list[str], *, rail: float = 0.0) -> Box:
-        """The box that is left for a plot whose vertical axis has these labels, below a rail so high."""
+        """The box for a plot whose vertical axis has these labels, below a rail of a height."""
         em = self.em
         widest = max((text_width(label, em) for label in labels), default=0.0)
         left = self.pad + 1.5 * em + widest + 0.9 * em
@@ -391,31 +391,31 @@ class _Frame:
         self.sheet.lines([[box.left, box.y(v), box.right, box.y(v)] for v in y.positions], stroke)
 
     def chart(self, content: Content) -> None:
-        """A chart in all the room that is left."""
+        """Draw a chart in all the room that is left."""
         chart_sheet.paint(self.sheet, content, self.ink, self.em, self.top, self.look.lines)
 
 
 # ------------------------------------------------------------------ plots over time
 
-#: Heights in em: the phases of the only run; those of one of several, and from one to the next; a row of
-#: notes; what a lane below another one has above it, without and with a heading.
+#: Heights in em: the phases of a single run; those of one of several runs, and from one to the next; a row of
+#: notes; the gap above a lane below another one, without and with a heading.
 _RAIL, _STRIP, _APART, _NOTE_ROW, _GAP, _HEADING = 1.5, 1.3, 2.1, 1.6, 0.9, 2.3
 
 
 def _paint_plot(frame: _Frame, plot: PlotData) -> None:
-    """Everything a description says, in its order from back to front."""
+    """Paint a description, from back to front."""
     em, look = frame.em, frame.look
     marks = _marks(frame, plot)
     _paint_legend(frame, plot, marks)
     labels = [label for lane in plot.lanes for label in _labels(frame, plot, lane, look.height - frame.top)]
     strips = _STRIP + 0.2 + (len(plot.strips) - 1) * _APART if plot.links or len(plot.strips) > 1 else _RAIL
     rail = strips * em if plot.strips else 0.0
-    whole = replace(frame.room(labels, rail=rail), x0=plot.axis.low, x1=plot.axis.high)
-    notes = _place_notes(frame, plot.notes, whole, max(1, int(0.35 * whole.height / (_NOTE_ROW * em))))
+    area = replace(frame.room(labels, rail=rail), x0=plot.axis.low, x1=plot.axis.high)
+    notes = _place_notes(frame, plot.notes, area, max(1, int(0.35 * area.height / (_NOTE_ROW * em))))
     rows = max((note.row for note in notes), default=-1) + 1
-    whole = replace(frame.room(labels, rail=rail + _NOTE_ROW * rows * em), x0=whole.x0, x1=whole.x1)
-    boxes = _boxes(frame, plot, whole)
-    across = plot.axis.across(whole.width, lambda text: text_width(text, em))
+    area = replace(frame.room(labels, rail=rail + _NOTE_ROW * rows * em), x0=area.x0, x1=area.x1)
+    boxes = _boxes(frame, plot, area)
+    across = plot.axis.across(area.width, lambda text: text_width(text, em))
     for k, (lane, box) in enumerate(boxes):
         if look.layer != "above":
             _paint_values(frame, plot, lane, box, marks)
@@ -425,29 +425,29 @@ def _paint_plot(frame: _Frame, plot: PlotData) -> None:
     if look.layer != "above":
         frame.horizontal(boxes[-1][1], across, plot.axis.words)
         if across.offset:
-            frame.sheet.text(whole.left, whole.bottom + 2.75 * em, across.offset, em, frame.ink.muted)
+            frame.sheet.text(area.left, area.bottom + 2.75 * em, across.offset, em, frame.ink.muted)
     if look.layer != "below":
         _paint_strips(frame, plot, boxes[0][1], rail, marks)
         _paint_notes(frame, plot, notes, boxes, rail, rows)
 
 
-def _boxes(frame: _Frame, plot: PlotData, whole: Box) -> list[tuple[LaneData, Box]]:
-    """The lanes with their rectangles, one below the other; the last one only where there is room for it."""
+def _boxes(frame: _Frame, plot: PlotData, area: Box) -> list[tuple[LaneData, Box]]:
+    """The lanes with their rectangles, one below the other; the last one only if there is room."""
     lanes, em = list(plot.lanes), frame.em
-    if len(lanes) > 1 and whole.height < 14 * em:
+    if len(lanes) > 1 and area.height < 14 * em:
         lanes = [lane for lane in lanes if not lane.zero] or lanes[:1]
     above = [0.0, *(em * (_HEADING if lane.note else _GAP) for lane in lanes[1:])]
-    room, parts = whole.height - sum(above), sum(lane.part for lane in lanes)
-    boxes, top = [], whole.top
+    room, parts = area.height - sum(above), sum(lane.part for lane in lanes)
+    boxes, top = [], area.top
     for lane, gap in zip(lanes, above, strict=True):
         height = max(room * lane.part / parts, 1.0)
-        boxes.append((lane, replace(whole, top=top + gap, height=height).over(plot.axis, lane.axis)))
+        boxes.append((lane, replace(area, top=top + gap, height=height).over(plot.axis, lane.axis)))
         top += gap + height
     return boxes
 
 
 def _labels(frame: _Frame, plot: PlotData, lane: LaneData, height: float) -> list[str]:
-    """What stands left of a lane so high."""
+    """The labels on the left of a lane of a height."""
     if plot.rows:
         return [fitted(name, frame.em, 0.25 * frame.sheet.width) for name in plot.rows]
     return lane.axis.upright(height, _LINE * frame.em).labels
@@ -455,14 +455,14 @@ def _labels(frame: _Frame, plot: PlotData, lane: LaneData, height: float) -> lis
 
 @dataclass(frozen=True)
 class _Mark:
-    """What a thing of a description looks like here."""
+    """How one ink of a description is drawn."""
 
     fill: Fill | None = None
     stroke: Stroke | None = None
 
 
 def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
-    """By their ink in the description."""
+    """The marks by their ink in the description."""
     ink, thin = frame.ink, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
     marks = {name: _Mark(fill) for name, fill in ink.areas.items()}
     marks |= {f"shade {k}": _Mark(fill) for k, fill in ink.regions.items()}
@@ -490,18 +490,18 @@ def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
 
 
 def _run_strokes(frame: _Frame, plot: PlotData) -> list[Stroke]:
-    """The reference is solid, the others in turn, whatever the style."""
+    """The lines of compared runs: the reference solid, the others in turn, in every style."""
     width, runs = 1.1 * MM_PER_POINT * frame.look.lines, frame.ink.runs
     places = (None if k == plot.reference else k - (k > plot.reference) for k in range(len(plot.strips)))
-    dashes = [() if at is None else _RUN_DASHES[at % len(_RUN_DASHES)] for at in places]
+    dashes = [() if place is None else _RUN_DASHES[place % len(_RUN_DASHES)] for place in places]
     return [Stroke(runs[k % len(runs)], width, dash) for k, dash in enumerate(dashes)]
 
 
 def _extremes(frame: _Frame, ink: str, marks: Mapping[str, _Mark]) -> Fill | None:
-    """Between the least and the greatest value of what is drawn as `ink`."""
-    own = marks.get({"computing": "extremes"}.get(ink, f"{ink} extremes"))
-    if own is not None:
-        return own.fill
+    """The fill between the extremes of values drawn as `ink`."""
+    mark = marks.get({"computing": "extremes"}.get(ink, f"{ink} extremes"))
+    if mark is not None:
+        return mark.fill
     line = marks[ink].stroke
     return None if line is None else Fill(line.colour, 0.18)
 
@@ -536,7 +536,7 @@ def _filled(mark: _Mark) -> Fill:
 
 
 def _paint_series(frame: _Frame, series: SeriesData, box: Box, marks: Mapping[str, _Mark]) -> None:
-    """A line with its extremes, and its area if it has one, in each stretch where there are values."""
+    """A line with its extremes, and its area if it has one, wherever there are values."""
     c, mark = series.columns, marks[series.ink]
     ends = np.flatnonzero(np.diff(series.seen_columns.astype(np.int8), prepend=0, append=0))
     mean, low, high = (box.y(np.nan_to_num(v)) for v in (c.mean, c.minimum, c.maximum))
@@ -568,7 +568,7 @@ def _paint_axes(
 
 
 def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None:
-    """What lies over the values of a lane: breakpoints, fit, ± r.m.s., zero, what is not analysed."""
+    """Paint over the values of a lane: breakpoints, fit, ± r.m.s., zero, times that are not analysed."""
     sheet, marks = frame.sheet, _marks(frame, plot)
     with sheet.clipped(box.left, box.top, box.width, box.height):
         if plot.bars is not None and plot.bars.messages is not None:
@@ -593,8 +593,8 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             _paint_fit(frame, plot, box)
         if lane is plot.lanes[0] and not (plot.rows or lane.zero) and (line := marks["firm"].stroke):
             y, end = box.bottom - 0.7 * frame.em, 0.3 * frame.em
-            for one in plot.firm:
-                a, b = (float(box.x(min(max(t, box.x0), box.x1))) for t in (one.low_s, one.high_s))
+            for firm in plot.firm:
+                a, b = (float(box.x(min(max(t, box.x0), box.x1))) for t in (firm.low_s, firm.high_s))
                 sheet.lines([[a, y, b, y], *([x, y - end, x, y + end] for x in (a, b))], line)
         if lane.zero:
             sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
@@ -619,11 +619,11 @@ def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
     )]  # fmt: skip
     bent = (plot.fit.degree[parts.phase] >= 2) & (not box.log)
     wide = np.where(parts.phase == plot.phase, 3.6, 2.0)
-    # First in the colour of the ground and wider: the fit stands off a curve as dark as itself.
-    for colour, more in ((frame.ink.ground, 1.6), (frame.ink.fit, 0.0)):
+    # First wider and in the colour of the ground, so that the fit is seen on a curve as dark as itself.
+    for colour, extra in ((frame.ink.ground, 1.6), (frame.ink.fit, 0.0)):
         for start, middle, end, curved, width in zip(*places, bent, wide.tolist(), strict=True):
-            stroke = frame.stroke(colour, width + more)
-            if more:
+            stroke = frame.stroke(colour, width + extra)
+            if extra:
                 stroke = replace(stroke, dash=())
             if curved:
                 sheet.bend(start, middle, end, stroke)
@@ -639,12 +639,12 @@ def _paint_boundaries(frame: _Frame, times: Floats, box: Box) -> None:
     frame.sheet.rects([[left, box.top, wide, box.height] for left in lefts], faint)
 
 
-def _paint_breakpoints(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:
-    low, high = (box.x(np.clip(v, box.x0, box.x1)) for v in (breaks.low, breaks.high))
+def _paint_breakpoints(frame: _Frame, points: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:
+    low, high = (box.x(np.clip(v, box.x0, box.x1)) for v in (points.low, points.high))
     if ranges and mark.fill is not None and (wide := high > low).any():
         top, height = np.full(low.size, box.top), np.full(low.size, box.height)
         frame.sheet.rects(np.stack([low, top, high - low, height], axis=1)[wide], mark.fill)
-    inside = breaks.time[(breaks.time > box.x0) & (breaks.time < box.x1)]
+    inside = points.time[(points.time > box.x0) & (points.time < box.x1)]
     if mark.stroke is not None:
         frame.sheet.lines([[x, box.top, x, box.bottom] for x in box.x(inside).tolist()], mark.stroke)
 
@@ -658,9 +658,9 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
     size = (0.9 if several else 1.0) * em
     for strip, top in zip(plot.strips, tops, strict=True):
         for k, a, b in strip.seen(plot.axis):
-            x0, x1, chosen = box.left + a * box.width, box.left + b * box.width, k == strip.marked
+            x0, x1, marked = box.left + a * box.width, box.left + b * box.width, k == strip.marked
             colour = ink.grid if not strip.ink else (marks[strip.ink].stroke or thin).colour
-            if chosen:
+            if marked:
                 sheet.rects([[x0, top, x1 - x0, high]], Fill(ink.fit))
             elif several:
                 alone = strip.alone is not None and bool(strip.alone[k])
@@ -671,14 +671,14 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
                 sheet.line(around(x0, top, x1 - x0, high), thin)
         labels = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
         for k, a, b, label in labels:
-            x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.marked
-            shade = ink.ground if chosen else ink.text
-            sheet.text(x, y, label, size, shade, "middle", bold=chosen)
+            x, y, marked = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.marked
+            shade = ink.ground if marked else ink.text
+            sheet.text(x, y, label, size, shade, "middle", bold=marked)
         if not several:
             sheet.line(around(box.left, top, box.width, high), frame.outline())
     if plot.breakpoints is not None and plot.strips:
-        held = plot.breakpoints.time[plot.breakpoints.locked]
-        for t in held[(held >= box.x0) & (held <= box.x1)].tolist():
+        locked = plot.breakpoints.time[plot.breakpoints.locked]
+        for t in locked[(locked >= box.x0) & (locked <= box.x1)].tolist():
             _paint_padlock(frame, float(box.x(t)), box.top - 0.15 * em)
     for k in range(len(plot.strips) - 1):
         ends = [
@@ -698,7 +698,7 @@ def _paint_padlock(frame: _Frame, x: float, bottom: float) -> None:
 
 @dataclass(frozen=True)
 class _Note:
-    """Where the text of an annotation stands: in which row above the plot, and from where, mm."""
+    """The text of an annotation with its row above the plot, and its left edge, mm."""
 
     mark: Mark
     row: int
@@ -706,9 +706,9 @@ class _Note:
     text: str
 
 
-def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> list[_Note]:
-    """Texts of annotations in at most so many rows above the plot, where no curve is; shortened if need be.
-    Those for which there is no room are counted in the last row."""
+def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, limit: int) -> list[_Note]:
+    """Place texts of annotations in at most `limit` rows above the plot, shortened if necessary. Those
+    without room are counted in the last row."""
     em = frame.em
     for part in (0.6, 0.35, 0.2, 0.1):
         ends: list[float] = []  # where the text of each row ends
@@ -718,17 +718,17 @@ def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> l
             wide = text_width(text, em) + 1.2 * em
             left = max(min(float(box.x(max(mark.start_s, box.x0))), box.right - wide), box.left)
             row = next((k for k, end in enumerate(ends) if end <= left), len(ends))
-            if row < most:
+            if row < limit:
                 ends[row : row + 1] = [left + wide]
                 placed.append(_Note(mark, row, left, text))
         if len(placed) == len(marks):
             return placed
-    more, last = len(marks) - len(placed), max(len(ends) - 1, 0)
+    missing, last = len(marks) - len(placed), max(len(ends) - 1, 0)
     wide = text_width("… and 999 more", em)
     fitting = [note for note in placed if note.row < last or note.left + text_width(note.text, em) + em
             < box.right - wide]  # fmt: skip
-    more += len(placed) - len(fitting)
-    return [*fitting, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {more} more")]
+    missing += len(placed) - len(fitting)
+    return [*fitting, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {missing} more")]
 
 
 def _paint_notes(
@@ -771,7 +771,7 @@ def _note_colour(frame: _Frame, mark: Mark) -> str:
 
 
 def _paint_rows(frame: _Frame, plot: PlotData, box: Box) -> None:
-    """Rules between the rows of a timeline, and their names where there is room for them."""
+    """Lines between the rows of a timeline, and the names of as many rows as have room."""
     em, row = frame.em, box.height / len(plot.rows)
     if row > 0.8:
         between = (box.top + k * row for k in range(1, len(plot.rows)))
@@ -784,7 +784,7 @@ def _paint_rows(frame: _Frame, plot: PlotData, box: Box) -> None:
 
 
 def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box) -> None:
-    """Lines from send to receive, or how many there are by their ink, as in the window."""
+    """Lines from send to receive, or their density as ink, as in the window."""
     if drawn.density is not None:
         x0, x1 = (float(box.x(t)) for t in (bars.times[0], bars.times[-1]))
         frame.sheet.shade(density_ink(drawn.density), frame.ink.text, (x0, box.top, x1 - x0, box.height))
@@ -792,21 +792,21 @@ def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box) -> None:
         sent, above, received, below = drawn.lines.T
         ends = np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1)
         frame.sheet.lines(ends, Stroke(frame.ink.text, 0.4 * MM_PER_POINT))
-    at, top = drawn.collectives.T
+    time, top = drawn.collectives.T
     high = min(0.35 * frame.em, box.height / len(bars.names))
-    begins = np.stack([box.x(at), box.y(top), box.x(at), box.y(top) + high], axis=1)
+    begins = np.stack([box.x(time), box.y(top), box.x(time), box.y(top) + high], axis=1)
     frame.sheet.lines(begins, Stroke(frame.ink.mark, 0.8 * MM_PER_POINT))
 
 
 def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:
-    """In each column of a row the classes stand on each other, as high as their part of its time."""
+    """Stack the classes in each column of a row, each as high as its part of the time."""
     row = box.height / len(bars.names)
-    # As fine as a sheet is drawn: columns that look alike are one.
+    # In hundredths of mm, so that columns that look alike are one.
     above = np.rint(np.cumsum(bars.shares, axis=2) * row * 100) / 100
     x = np.clip(box.x(bars.times), box.left, box.right)
     for k in range(len(bars.names)):
         bottom = box.top + (k + 1) * row
-        # The highest first, so that where two meet no ground is seen between them.
+        # The highest first, so that no ground is seen where two meet.
         for c in range(len(fills) - 1, -1, -1):
             high, below = above[k, :, c], above[k, :, c - 1] if c else 0.0
             if (high > below).any():
@@ -826,10 +826,10 @@ def epsilon_content(material: Material) -> Content:
     apart = material.by_hand is not None and not beyond
     how = fit.note if fit.note == AS_SUGGESTED else "set by hand"
     words = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
-    chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=words)
+    mark = Chosen(x=float(fit.requested), y=fit.epsilon, label=words)
     suggested = material.suggestion.n if material.suggestion else None
     unit = material.curve.quantity.of_error
-    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen, unit=unit)
+    return epsilon_chart(errors, first, fit.model, suggested, beyond, mark, unit=unit)
 
 
 def _phases(frame: _Frame, material: Material) -> None:
@@ -843,7 +843,7 @@ def _phases(frame: _Frame, material: Material) -> None:
         table = table[: max(len(table) - left_out, 1)]
     columns = zip(*table, strict=True)
     widths = [max(text_width(cell, em, bold=True) for cell in column) + 1.5 * em for column in columns]
-    # What is too wide is set smaller rather than cut.
+    # A table that is too wide is set smaller.
     size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
     widths = [w * size / em for w in widths]
     y = frame.top + step

@@ -63,12 +63,12 @@ if TYPE_CHECKING:  # each is loaded with its first page
     from desktop.workbench.experimenting import ExperimentBench
     from desktop.workbench.modelling import ModelBench
 
-#: Letters of a tab that it may always have, and what else stands in it.
+#: Letters that a tab may always have, and the width of its margins in letters.
 _TAB, _AROUND_TAB = 28, 7
 
 
 def chosen_theme(settings: Settings) -> themes.Theme:
-    """What the settings say, where "system" follows the desktop if it says anything, else light."""
+    """The theme of the settings; "system" is that of the desktop, light if it has none."""
     choice = settings.theme
     if choice == "system":
         scheme = QGuiApplication.styleHints().colorScheme()
@@ -77,8 +77,8 @@ def chosen_theme(settings: Settings) -> themes.Theme:
 
 
 class _TabStrip(QTabBar):
-    """The tabs of the pages, at the right end of the menu bar where they cost no height: as wide as they
-    need, as far as the menus leave room; then they scroll."""
+    """The tabs of the pages, at the right end of the menu bar, where they take no height; they scroll where
+    the menus leave too little room."""
 
     def __init__(self, room: Callable[[], int]) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _TabStrip(QTabBar):
 
 
 class Frame(QMainWindow):
-    """A window with pages. `main`: the frame of the project that this one is beside; None: it is that one."""
+    """A window with pages. `main`: the main frame of its project; None: this is the main one."""
 
     settingsChanged = Signal()  # for the other windows; this project's have followed already
     newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
@@ -152,7 +152,7 @@ class Frame(QMainWindow):
             bar.acted.connect(partial(self._act, kind))
             bar.dismissed.connect(partial(self._dismiss, kind))
         self.strip = _TabStrip(self._room_for_tabs)
-        self.strip.currentChanged.connect(self._chosen)
+        self.strip.currentChanged.connect(self._tab_chosen)
         self.strip.customContextMenuRequested.connect(self._tab_menu)
         self._below = below = Floating(
             self.stack, self.notice_bar, self.problem_bar, area=self._room_for_bars
@@ -175,19 +175,19 @@ class Frame(QMainWindow):
             child.setAcceptDrops(False)  # otherwise the details of a problem take a drop before the window
 
     def _room_for_bars(self) -> QRect:
-        """The centre of the page in front: toolbars and docks stay within reach."""
+        """The centre of the page in front, so that bars do not cover toolbars and docks."""
         if self.current is None or self._ended:  # pages are deleted one by one then
             return self.stack.rect()
         return self.current.centralWidget().geometry()
 
     def _room_for_tabs(self) -> int:
-        """Pixels beside the menus; by their names, as the bar itself asks for the tabs, and often."""
+        """Width (pixels) beside the menus; by their names, as the bar itself asks for the tabs' size."""
         names = () if self.current is None else self.current.MENUS
         texts = self.menuBar().fontMetrics().horizontalAdvance("".join(names))
         return self.width() - texts - 2 * self.fontMetrics().height() * len(names)
 
     def _take_place(self) -> None:
-        """Where and as large as it was, as far as the screens allow now; at first most of the screen."""
+        """Restore position and size as far as the screens allow; at first take most of the screen."""
         geometry = self.settings.geometry if self.main is self else None
         room = self.screen().availableSize()
         first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
@@ -197,24 +197,24 @@ class Frame(QMainWindow):
         keep_on_screen(self)
 
     def keep_on_screen(self) -> None:
-        """When its border is known: in a moment."""
+        """Move it onto the screen in the next turn of the event loop, when its border is known."""
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     # ---- pages
 
     @property
     def pages(self) -> list[Page]:
-        """Those in this frame, in the order of their tabs."""
+        """The pages in this frame, in the order of their tabs."""
         return [place for place in self._places if isinstance(place, Page)]
 
     @property
     def frames(self) -> list[Frame]:
-        """All of the project."""
+        """All frames of the project."""
         return [self.main, *self.main.torn]
 
     @property
     def all_pages(self) -> list[Page]:
-        """Those in all frames of the project."""
+        """The pages in all frames of the project."""
         return [page for frame in self.frames for page in frame.pages]
 
     def of_kind(self, kind: str) -> list[Page]:
@@ -222,15 +222,15 @@ class Frame(QMainWindow):
         return [page for page in self.all_pages if kind == page.KIND]
 
     def _make(self, kind: str, bench: object = None) -> Page:
-        """Another page of a kind, of an experiment or table that is worked on at a `bench` already."""
+        """Make another page of a kind; `bench`: of an experiment or table that is open already."""
         module = import_module(f"desktop.ui.{kind}_page")
-        more = {} if bench is None else {"bench": bench}
-        page: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **more)
+        options = {} if bench is None else {"bench": bench}
+        page: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **options)
         self.main.take(page)
         return page
 
     def take(self, page: Page) -> None:
-        """Put a page into this frame, behind those that are there."""
+        """Put a page into this frame, after the others."""
         page.frame = self
         page.setAcceptDrops(False)
         self.stack.addWidget(page)
@@ -246,11 +246,11 @@ class Frame(QMainWindow):
         page.arrived()
 
     def _let_go(self, page: Page) -> None:
-        """Take a page out; another one comes to the front."""
+        """Take a page out of this frame, and bring another one to the front."""
         page.removeEventFilter(self)
         page.centralWidget().removeEventFilter(self)
         self._places.remove(page)
-        self._visited = [one for one in self._visited if one is not page]
+        self._visited = [p for p in self._visited if p is not page]
         if page is self.current:
             self._leave(page)
             self.current = None
@@ -261,11 +261,11 @@ class Frame(QMainWindow):
         self.show_messages()
 
     def _arrange(self) -> None:
-        """Sort the tabs by kind; of a kind that has no page anywhere, a tab that will make one."""
+        """Sort the tabs by kind; a kind without any page gets a tab that makes one."""
         if self is self.main:
-            there = {page.KIND for page in self.all_pages}
+            kinds = {page.KIND for page in self.all_pages}
             pages: list[Page | str] = [place for place in self._places if isinstance(place, Page)]
-            self._places = pages + [kind for kind in KINDS if kind not in there]
+            self._places = pages + [kind for kind in KINDS if kind not in kinds]
         order = list(TITLES)
         self._places.sort(key=lambda place: order.index(place if isinstance(place, str) else place.KIND))
         self.strip.blockSignals(True)
@@ -282,12 +282,12 @@ class Frame(QMainWindow):
 
     def _name_tabs(self) -> None:
         letter = self.fontMetrics().averageCharWidth()
-        most = max(_TAB, self._room_for_tabs() // max(len(self._places), 1) // letter - _AROUND_TAB)
+        limit = max(_TAB, self._room_for_tabs() // max(len(self._places), 1) // letter - _AROUND_TAB)
         for k, place in enumerate(self._places):
             text = tip = TITLES[place if isinstance(place, str) else place.KIND]
             if isinstance(place, Page):
                 tip = self.title_of(place)
-                text = tip if len(tip) <= most else f"{tip[: most - 1]}…"
+                text = tip if len(tip) <= limit else f"{tip[: limit - 1]}…"
                 text += "*" if place.isWindowModified() else ""
             if self.strip.tabText(k) != (text := text.replace("&", "&&")):
                 self.strip.setTabText(k, text)  # which lays out the window
@@ -296,27 +296,27 @@ class Frame(QMainWindow):
                 QCoreApplication.postEvent(bar, QResizeEvent(bar.size(), bar.size()))
 
     def title_of(self, page: Page) -> str:
-        """What a page is called in its tab, and before what it tells while it is not in front; with the title
-        of its window where that is of another project."""
+        """The title of a page, in its tab and before its messages while it is not in front; with the title of
+        its window if that is of another project."""
         kind = TITLES[page.KIND]
         title = f"{kind}: {page.name}" if page.name else kind
         if page.frame.main is self.main:
             return title
         return f"{page.frame.main.trace.windowTitle().replace('[*]', '')} › {title}"
 
-    def _chosen(self, index: int) -> None:
+    def _tab_chosen(self, index: int) -> None:
         if 0 <= index < len(self._places):
             self._show(self._places[index])
 
     def _show(self, place: Page | str) -> Page:
-        """Bring a page of this frame to the front, made if there is none of that kind."""
+        """Bring a page of this frame to the front; for a kind make one."""
         page = place if isinstance(place, Page) else self._make(place)
         if page is self.current:
             return page
         if self.current is not None:
             self._leave(self.current)
         self.current = page
-        self._visited = [*(one for one in self._visited if one is not page), page]
+        self._visited = [*(p for p in self._visited if p is not page), page]
         for name in page.MENUS:
             self.menuBar().addMenu(page.menus[name])
         # Laid out now and not with the next picture: only then Alt and a letter opens a menu.
@@ -348,21 +348,21 @@ class Frame(QMainWindow):
             frame.activateWindow()
 
     def show_kind(self, kind: str) -> Page:
-        """Bring the page of a kind to the front that was seen last, or make one."""
-        there = self.of_kind(kind)
-        seen = [page for frame in self.frames for page in frame._visited if page in there]
-        page = seen[-1] if seen else there[0] if there else self._make(kind)
+        """Bring the last visited page of a kind to the front, or make one."""
+        pages = self.of_kind(kind)
+        seen = [page for frame in self.frames for page in frame._visited if page in pages]
+        page = seen[-1] if seen else pages[0] if pages else self._make(kind)
         self.go_to(page)
         return page
 
     def watch(self, folder: Path, command: list[str] | None) -> None:
-        """Follow a run that is recorded into a folder, by a command that we run if one is given."""
+        """Watch a run that is recorded into a folder; `command`: run this to record it."""
         page = cast("WatchPage", self._make("watch"))
         self.go_to(page)
         page.start(folder, command)
 
     def step_page(self, by: int) -> None:
-        """The page of the next tab, or of the one before."""
+        """Go to the page `by` tabs further."""
         if self._places and self.current is not None:
             self._show(self._places[(self._places.index(self.current) + by) % len(self._places)])
 
@@ -388,12 +388,12 @@ class Frame(QMainWindow):
         return beside
 
     def attach(self) -> None:
-        """Move what stands in this frame back into the main one."""
+        """Move the pages of this frame back into the main one."""
         if self.main is not self:
             self.close()
 
     def close_page(self, page: Page) -> None:
-        """Close a page, once what would be lost is saved or given up."""
+        """Close a page, after asking what to do with unsaved work."""
         if not self.ask_before([page], partial(self._close_page, page)):
             self._close_page(page)
 
@@ -410,56 +410,56 @@ class Frame(QMainWindow):
             frame.close()
         self.show_tasks()
 
-    def _tab_menu(self, at: QPoint) -> None:
-        index = self.strip.tabAt(at)
+    def _tab_menu(self, place: QPoint) -> None:
+        index = self.strip.tabAt(place)
         if index < 0:
             return
         page, menu = self._show(self._places[index]), passing_menu(self)
         menu.addActions([page.actions_by_id[name] for name in ("detach", "attach", "close")])
-        menu.popup(self.strip.mapToGlobal(at))
+        menu.popup(self.strip.mapToGlobal(place))
 
     # ---- what is opened
 
-    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> ModelPage:
-        """A page of the factor model, with a table of run times, one of the project, or rows if given."""
-        page = cast("ModelPage", self._page_for("model", wanted))
-        if isinstance(wanted, Path) and page.source != wanted.absolute():
-            page.open_path(wanted)
-        elif isinstance(wanted, tuple) and wanted:
-            page.bench.add_rows(wanted)
+    def open_model(self, source: Path | ModelBench | tuple[Row, ...] | None = None) -> ModelPage:
+        """Show a page of the factor model with a table, the bench of one of the project, or rows."""
+        page = cast("ModelPage", self._page_for("model", source))
+        if isinstance(source, Path) and page.source != source.absolute():
+            page.open_path(source)
+        elif isinstance(source, tuple) and source:
+            page.bench.add_rows(source)
         return page
 
-    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> ExperimentPage:
-        """A page of experiments, with one that is named, one of the project, or the dialog of a command."""
-        page = cast("ExperimentPage", self._page_for("experiment", wanted))
-        if isinstance(wanted, Path) and page.source != wanted.absolute():
-            page.open_path(wanted)
-        elif isinstance(wanted, str) and wanted:
-            page.actions_by_id[wanted].trigger()
+    def open_experiment(self, source: Path | ExperimentBench | str = "") -> ExperimentPage:
+        """Show a page of experiments with a file, the bench of one of the project, or a command's dialog."""
+        page = cast("ExperimentPage", self._page_for("experiment", source))
+        if isinstance(source, Path) and page.source != source.absolute():
+            page.open_path(source)
+        elif isinstance(source, str) and source:
+            page.actions_by_id[source].trigger()
         return page
 
-    def _page_for(self, kind: str, wanted: object) -> Page:
-        """The page that shows that file or bench already, else one with nothing on it, else another one."""
-        there = self.of_kind(kind)
-        if not wanted:
+    def _page_for(self, kind: str, source: object) -> Page:
+        """The page that shows this file or bench, else an empty one, else a new one."""
+        pages = self.of_kind(kind)
+        if not source:
             return self.show_kind(kind)
-        if isinstance(wanted, Bench):
-            shown = (page for page in there if getattr(page, "bench", None) is wanted)
-            page = next(shown, None) or self._make(kind, wanted)
-            for idle in there:
+        if isinstance(source, Bench):
+            showing = (page for page in pages if getattr(page, "bench", None) is source)
+            page = next(showing, None) or self._make(kind, source)
+            for idle in pages:
                 if not (idle.name or idle.source or idle.tasks or idle is page):
                     self._close_page(idle)  # nothing was on it
             self.go_to(page)
             return page
-        path = wanted.absolute() if isinstance(wanted, Path) else None
-        same = [page for page in there if path is not None and page.source == path]
-        free = [page for page in there if not page.name and page.source is None and not page.tasks]
-        page = next(iter(same or free), None) or self._make(kind)
+        path = source.absolute() if isinstance(source, Path) else None
+        matches = [page for page in pages if path is not None and page.source == path]
+        free = [page for page in pages if not page.name and page.source is None and not page.tasks]
+        page = next(iter(matches or free), None) or self._make(kind)
         self.go_to(page)
         return page
 
     def keep_in_project(self, page: ModelPage | ExperimentPage) -> None:
-        """Keep what a page shows in the project of this window."""
+        """Put the experiment or table of a page into the project of this window."""
         record, desk = page.bench.record(), self.main.trace.desk
         if record is None:
             page.say("Save the experiment first, so that a project can refer to it", 8000)
@@ -470,13 +470,13 @@ class Frame(QMainWindow):
     # ---- what pages tell
 
     def tell(self, key: str, sentence: str) -> None:
-        """A notice of the program itself."""
+        """Show a notice of the program itself."""
         self._own_messages[key] = Message("notice", sentence)
         self.show_messages()
 
     def show_messages(self) -> None:
-        """In each bar the latest sentence of the page in front; of problems also other pages', with a name.
-        Notices of other pages wait until these are in front."""
+        """Show in each bar the latest message of the page in front; problems also of other pages, with their
+        titles. Notices of other pages wait until these are in front."""
         for kind, bar in (("problem", self.problem_bar), ("notice", self.notice_bar)):
             messages: list[tuple[Page | None, str, Message]] = [
                 (page, key, message)
@@ -484,38 +484,38 @@ class Frame(QMainWindow):
                 for key, message in page.messages.items()
                 if message.kind == kind and (kind == "problem" or page is self.current)
             ]
-            messages += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
-            shown = self._messages[kind] = messages[-1] if messages else None
-            if shown is None:
+            messages += [(None, key, m) for key, m in self._own_messages.items() if m.kind == kind]
+            latest = self._messages[kind] = messages[-1] if messages else None
+            if latest is None:
                 bar.hide()
                 continue
-            page, _, message = shown
-            other = "" if page is None or page is self.current else f"{self.title_of(page)}: "
-            bar.show_message(other + message.sentence, message.details, message.action)
+            page, _, message = latest
+            prefix = "" if page is None or page is self.current else f"{self.title_of(page)}: "
+            bar.show_message(prefix + message.sentence, message.details, message.action)
         notice = self._messages.get("notice")
         if self.current is not None and not self._ended:
             settled = notice is not None and notice[2].settled
             self._below.make_room(self.current.centralWidget(), int(settled))
 
     def _act(self, kind: str) -> None:
-        shown = self._messages.get(kind)
-        if shown is not None and shown[2].act is not None:
-            if shown[0] is not None:
-                self.go_to(shown[0])
-            shown[2].act()
+        latest = self._messages.get(kind)
+        if latest is not None and latest[2].act is not None:
+            if latest[0] is not None:
+                self.go_to(latest[0])
+            latest[2].act()
 
     def _dismiss(self, kind: str) -> None:
-        shown = self._messages.get(kind)
-        if shown is None:
+        latest = self._messages.get(kind)
+        if latest is None:
             return
-        page, key, message = shown
+        page, key, message = latest
         (self._own_messages if page is None else page.messages).pop(key, None)
         if message.dismissed is not None:
             message.dismissed()
         self.show_messages()
 
     def show_task(self, key: str, task: Task | None, cancel: Callable[[], object] | None = None) -> None:
-        """How far something of the program itself is; None: it has ended."""
+        """Show the progress of a task of the program itself; None: it has ended."""
         if task is not None:
             self.main._own_tasks[key] = Running(task, cancel)
         else:
@@ -523,14 +523,14 @@ class Frame(QMainWindow):
         self.show_tasks()
 
     def show_tasks(self) -> None:
-        """In every frame of the project all that is under way on any page."""
+        """Show the tasks of all pages in every frame of the project."""
         for frame in self.frames:
             tasks: dict[tuple[int, str], tuple[Running, str]] = {}
             # Of the page in front first.
             for page in sorted(self.all_pages, key=lambda page: page is not frame.current):
-                of = "" if page is frame.current else self.title_of(page)
-                tasks |= {(id(page), key): (one, of) for key, one in page.tasks.items()}
-            tasks |= {(0, key): (one, "") for key, one in self.main._own_tasks.items()}
+                title = "" if page is frame.current else self.title_of(page)
+                tasks |= {(id(page), key): (running, title) for key, running in page.tasks.items()}
+            tasks |= {(0, key): (running, "") for key, running in self.main._own_tasks.items()}
             frame.task_list.show_tasks(tasks)
 
     def _show_title(self) -> None:
@@ -543,7 +543,7 @@ class Frame(QMainWindow):
     # ---- undo
 
     def undo(self) -> None:
-        """Take back the last step of all pages, and go where it is seen."""
+        """Undo the last step of all pages, and go to the page that it was made on."""
         self._go_where(self.history.undo)
 
     def redo(self) -> None:
@@ -568,8 +568,8 @@ class Frame(QMainWindow):
     # ---- closing
 
     def ask_before(self, pages: Sequence[Page], go_on: Callable[[], object]) -> bool:
-        """If something on these pages would be lost or stopped, ask once for all, and `go_on` when it is
-        saved or given up; whether it was asked."""
+        """If closing these pages would lose or stop something, ask once for all, and call `go_on` after
+        saving or discarding it; whether it was asked."""
         if self._box is not None:
             return True
         losing = [page for page in pages if page.unsaved]
@@ -579,14 +579,14 @@ class Frame(QMainWindow):
         button = QMessageBox.StandardButton
         if losing:
             text = "Save {}?".format(" and ".join(page.unsaved for page in losing))
-            more = ["What is not saved is lost.", *stopped]
+            details = ["What is not saved is lost.", *stopped]
             buttons = button.Save | button.Discard | button.Cancel
         else:
-            text, more = "Close all the same?", stopped
+            text, details = "Close all the same?", stopped
             buttons = button.Discard | button.Cancel
         box = self._box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, buttons, self)
         box.setObjectName("save_question")
-        box.setInformativeText(" ".join(more))
+        box.setInformativeText(" ".join(details))
 
         def answered(_: int) -> None:
             answer = box.standardButton(box.clickedButton()) if box.clickedButton() else button.Cancel
@@ -601,14 +601,14 @@ class Frame(QMainWindow):
         return True
 
     def close_unasked(self) -> None:
-        """Close whatever is not saved."""
+        """Close without asking, also with unsaved work."""
         self._leaving = True
         self.close()
 
     @guarded
     def closeEvent(self, event: QCloseEvent) -> None:
-        """However it is closed: a frame beside the main one gives its pages back; the main one asks, and ends
-        all pages and frames of the project."""
+        """A frame beside the main one gives its pages back; the main one asks, and ends all pages and frames
+        of the project."""
         if self._ended:
             return  # with the program
         if self.main is not self:
@@ -640,7 +640,7 @@ class Frame(QMainWindow):
     # ---- sessions
 
     def _keep_session(self) -> None:
-        """Which pages are open and where, for the next time this project is."""
+        """Save which pages are open and where, for the next time that this project is opened."""
         self.settings.save_geometry(self.saveGeometry())
         pages = [
             page for page in self.all_pages if page is self.trace or page.source or page.KIND == "compare"
@@ -649,8 +649,8 @@ class Frame(QMainWindow):
         described = []
         for page in pages:
             path = "" if page is self.trace or page.source is None else str(page.source)
-            own = b"" if page.frame is self else page.frame.saveGeometry().toBase64().data()
-            described.append({"kind": page.KIND, "path": path, "own": bytes(own).decode()})
+            geometry = b"" if page.frame is self else page.frame.saveGeometry().toBase64().data()
+            described.append({"kind": page.KIND, "path": path, "own": bytes(geometry).decode()})
         project = self.trace.desk.projects.path
         if project is not None or len(pages) > 1:
             runs = self.trace.desk.projects.open_runs
@@ -658,23 +658,23 @@ class Frame(QMainWindow):
             self.settings.keep_session(project, session)
 
     def restore_session(self, project: Path | None) -> None:
-        """The pages that were open with a project (None: without one) when it was closed; what makes no sense
-        or is not there any more is left out."""
+        """Open the pages that were open with a project (None: without one) when it was closed, but for
+        invalid and missing ones."""
         try:
             session = json.loads(self.settings.session(project))
             described, front = list(session["pages"]), int(session["front"])
             self.trace.desk.projects.reopen([run for run in session["runs"] if isinstance(run, int)])
         except (ValueError, TypeError, LookupError):
             return
-        restored = [self._restored(one) if isinstance(one, dict) else None for one in described]
-        for one, page in zip(described, restored, strict=True):
-            own = one.get("own") if isinstance(one, dict) else None
+        restored = [self._restored(record) if isinstance(record, dict) else None for record in described]
+        for record, page in zip(described, restored, strict=True):
+            own = record.get("own") if isinstance(record, dict) else None  # geometry of a window of its own
             if page is not None and isinstance(own, str) and own and page.frame is self and self.can_detach:
                 beside = self.detach(page)
                 beside.restoreGeometry(QByteArray.fromBase64(own.encode("ascii", "replace")))
                 beside.keep_on_screen()
-        shown = restored[front] if 0 <= front < len(restored) else None
-        self.go_to(shown or self.trace)
+        in_front = restored[front] if 0 <= front < len(restored) else None
+        self.go_to(in_front or self.trace)
 
     def _restored(self, described: dict[str, object]) -> Page | None:
         kind, path = described.get("kind"), described.get("path")
@@ -693,7 +693,7 @@ class Frame(QMainWindow):
     # ---- settings
 
     def apply_settings(self) -> None:
-        """Show what the settings say, in all frames of the project: keys, units and looks."""
+        """Apply the settings in all frames of the project: keys, units, memory and theme."""
         for page in self.all_pages:
             page.apply_keys()
         memory.set_limit(self.settings.memory << 20)
@@ -714,12 +714,12 @@ class Frame(QMainWindow):
         self.tell_settings()
 
     def tell_settings(self) -> None:
-        """The settings have changed: this window and all others follow."""
+        """Let this window and all others follow a change of the settings."""
         self.main.settingsChanged.emit()
         self.main.apply_settings()
 
     def use_theme(self, theme: themes.Theme) -> None:
-        """Show `theme` whatever the settings say."""
+        """Use `theme`, regardless of the settings."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         font = app.font()
@@ -731,8 +731,8 @@ class Frame(QMainWindow):
             font.setPointSizeF(size)
             app.setFont(font)
         if changed or app.styleSheet() != themes.stylesheet(theme):
-            # Every widget of every window takes a new sheet, which is worth a look whether it is new. After
-            # the font: widgets under a style sheet take a new font only with a new sheet.
+            # Only a new sheet, as every widget of every window takes it. After the font, as widgets under a
+            # style sheet take a new font only with a new sheet.
             themes.apply(app, theme)
         for frame in self.frames:
             frame.theme = theme

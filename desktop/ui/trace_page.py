@@ -902,7 +902,7 @@ class TracePage(Page):
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
             path=self.workbench.snapshot.explained.path if self.timeline.view.path_shown else None,
-            shown=self.curve_view.activities,
+            activities=self.curve_view.activities,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)

@@ -460,7 +460,7 @@ def test_what_the_window_leaves_out_its_export_leaves_out(qtbot: QtBot, painted:
     made, view = run_of(), view_of(run_of())
     view.set_shown(frozenset({"idle"}))
     on_screen = paint(qtbot, view, painted)
-    here, look = view.description(), Look(width=200, height=100, shown=view.activities)
+    here, look = view.description(), Look(width=200, height=100, activities=view.activities)
     assert here is not None
     there = figures.describe("stack", made, look)
     same(replace(here, lanes=here.lanes[:1]), there)

@@ -60,8 +60,8 @@ class RunsView(TimePlot):
         self._side_by_side = self._relative = False
         self._by_hand: dict[int, frozenset[int]] = {}
         self._row = -1
-        self._asked: tuple[float, float] | None = None  # the levels from and to that were asked for
-        self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
+        self._range: tuple[float, float] | None = None  # the levels from and to that were asked for
+        self._dragged: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
         self._lanes: list[LaneBox] = []
         self._strips: list[QRectF] = []
@@ -69,7 +69,7 @@ class RunsView(TimePlot):
         self._legend = QRectF()
         self._row_of: list[dict[int, int]] = []
         self._plot: PlotData | None = None  # what the pictures show
-        self._plot_of: tuple[object, ...] = ()
+        self._plot_key: tuple[object, ...] = ()
         self._build()
         self.setAccessibleName("Compared runs")
 
@@ -81,17 +81,17 @@ class RunsView(TimePlot):
         placement: Placement | None,
         by_hand: dict[int, frozenset[int]] | None = None,
     ) -> None:
-        """Show other runs, or the same otherwise. `by_hand`: own phases that were matched by hand, by run."""
-        before, self._alignment, self._placement = self._placement, alignment, placement
+        """Show other runs, or the same in another way. `by_hand`: phases matched by hand, by run."""
+        previous, self._alignment, self._placement = self._placement, alignment, placement
         self._by_hand = by_hand or {}
         if alignment is not None and placement is not None:
             self._row_of = [
                 {int(phase): r for r, phase in enumerate(column) if phase != NONE}
                 for column in alignment.rows.T
             ]
-            if before is not None and before.share != placement.share:
-                self._asked = None
-            if before is None or (before.start, before.end) != (placement.start, placement.end):
+            if previous is not None and previous.share != placement.share:
+                self._range = None
+            if previous is None or (previous.start, previous.end) != (placement.start, placement.end):
                 self._selection, self._cursor, self._drag = None, math.nan, None
                 self._nav.reset(placement.start, placement.end)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
@@ -108,8 +108,8 @@ class RunsView(TimePlot):
 
     @property
     def how(self) -> Comparing:
-        """How the runs are seen."""
-        return Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
+        """How the runs are drawn."""
+        return Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._range)
 
     def set_row(self, row: int) -> None:
         """Mark a row of the alignment; -1: none."""
@@ -141,16 +141,16 @@ class RunsView(TimePlot):
         top = (self._strips[-1].bottom() if self._strips else top) + em * 0.6
         bottom = self.height() - (2 * em + 12)
         lanes = count if self._side_by_side else 1
-        shown = self.height() >= (_DIFFERENCE + 1.2 * count + 1.6 * lanes) * em
-        heading = em * 1.7 if shown else 0.0
+        roomy = self.height() >= (_DIFFERENCE + 1.2 * count + 1.6 * lanes) * em
+        heading = em * 1.7 if roomy else 0.0
         room = max(bottom - top - heading, 4.0)
-        upper = room * (0.68 if shown else 1.0)
+        upper = room * (0.68 if roomy else 1.0)
         gap = em * 0.5
         high = max((upper - gap * (lanes - 1)) / max(lanes, 1), 2.0)
         self._lanes = [LaneBox(band(top + k * (high + gap), high)) for k in range(lanes)]
         below = self._lanes[-1].rect.bottom() if self._lanes else top
         self._apart = LaneBox(QRectF(self._legend.left(), below, self._legend.width(), 0.0))
-        if shown:
+        if roomy:
             self._apart.rect = band(below + heading, max(bottom - below - heading, 2.0))
 
     def _region(self, p: QPointF) -> str:
@@ -163,7 +163,7 @@ class RunsView(TimePlot):
         return "axis" if p.y() > self._apart.rect.bottom() else ""
 
     def _phase_of(self, run: int, t: float) -> int:
-        """The phase of a run at a place of the axis; -1: none."""
+        """The phase of a run at a value of the axis; -1: none."""
         assert self._placement is not None
         spans = self._placement.spans[run]
         phase = int(np.searchsorted(spans[:, 0], t, side="right")) - 1
@@ -180,7 +180,7 @@ class RunsView(TimePlot):
     # ---- painting
 
     def _build(self) -> None:
-        """The items of the scene; plots of single runs come with the runs."""
+        """Make the items of the scene; plots of single runs are made with the runs."""
         self._head, self._bands, self._heading, self._frames = strips = self._add_strips(
             self._draw_legend, self._draw_strips, self._draw_heading, self._draw_frames
         )
@@ -203,22 +203,22 @@ class RunsView(TimePlot):
                 place_lane(plot, lane.rect)
         for item in self._parts:
             item.setVisible(self._ready)
-        whole, apart = QRectF(self.rect()), self._apart.rect
+        area, apart = QRectF(self.rect()), self._apart.rect
         em = self.fontMetrics().height()
         self._head.place(self._legend)
         top = self._strips[0].top() if self._strips else 0.0
-        self._bands.place(QRectF(0, top, whole.right(), (self._strips[-1].bottom() if top else 0.0) - top))
+        self._bands.place(QRectF(0, top, area.right(), (self._strips[-1].bottom() if top else 0.0) - top))
         self._heading.place(QRectF(apart.left(), apart.top() - em * 1.6, apart.width(), em * 1.5))
         self._heading.setVisible(self._ready and bool(apart.height()))
         self._time_axis.place(
-            QRectF(apart.left(), apart.bottom(), apart.width(), whole.bottom() - apart.bottom())
+            QRectF(apart.left(), apart.bottom(), apart.width(), area.bottom() - apart.bottom())
         )
-        self._frames.place(whole)
-        self._above.place(whole)
+        self._frames.place(area)
+        self._above.place(area)
         self.set_opaque(*self._rects)
 
     def _lane_of(self, name: str) -> LaneBox | None:
-        """Where a plot lies; None if there is no room, or no such run."""
+        """The lane of a plot; None if there is no room, or no such run."""
         if name == "difference":
             return self._apart if self._apart.rect.height() else None
         k = int(name.removeprefix("curve ")) - 1
@@ -232,7 +232,7 @@ class RunsView(TimePlot):
         return tuple(lane.rect for lane in (*self._lanes, self._apart) if lane.rect.height())
 
     def _anew(self) -> None:
-        """The runs are others, or stand otherwise."""
+        """Lay out and draw again for other runs or another arrangement."""
         self._layout_key = ()
         self._redraw()
 
@@ -245,12 +245,13 @@ class RunsView(TimePlot):
         m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
         x = scales.column_edges(m, max(round(m.width * fine), 1))
         how = self.how
-        of = (alignment, placement, how)
+        key = (alignment, placement, how)
+        old = self._plot if key == self._plot_key else None
         self._plot = plot = comparison(
             Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),
-            difference=bool(self._apart.rect.height()), previous=self._plot if of == self._plot_of else None,
+            difference=bool(self._apart.rect.height()), previous=old,
         )  # fmt: skip
-        self._plot_of = of
+        self._plot_key = key
         places = [*self._lanes, *([self._apart] if plot.lanes[-1].zero else [])]
         for lane, described in zip(places, plot.lanes, strict=True):
             lane.low, lane.high = described.axis.low, described.axis.high
@@ -258,19 +259,19 @@ class RunsView(TimePlot):
         if plot.lanes[-1].zero:
             self._make_difference(plot.lanes[-1], fine)
         for name, item in self.lanes.items():
-            shown = self._lane_of(name)
-            if shown is not None:
+            lane_box = self._lane_of(name)
+            if lane_box is not None:
                 axis = plot.lanes[-1 if name == "difference" else 0].axis
                 low, high = axis.low * axis.factor, axis.high * axis.factor
                 item.vb.show_range(self._nav.a, self._nav.b, low, high)
 
     def description(self) -> PlotData | None:
-        """What is shown now; None if nothing is compared."""
+        """The description of the plot shown; None if nothing is compared."""
         self.prepare(self.viewport().devicePixelRatioF())
         return self._plot if self._ready else None
 
     def _clean(self, name: str, lane: LaneBox, dpr: float) -> Raster:
-        """The pixels of a lane without anything on them."""
+        """The cleared pixels of a lane."""
         sheet = self._sheet(name, lane.rect, dpr)
         sheet.clear(QColor(self._theme.background))
         return sheet
@@ -308,35 +309,35 @@ class RunsView(TimePlot):
     def _draw_heading(self, painter: QPainter, head: QRectF) -> None:
         if self._plot is not None:
             painter.setPen(QColor(self._theme.text))
-            text, most = self._plot.lanes[-1].note, Qt.TextElideMode.ElideRight
-            painter.drawText(head, _MIDDLE, self.fontMetrics().elidedText(text, most, int(head.width())))
+            text, mode = self._plot.lanes[-1].note, Qt.TextElideMode.ElideRight
+            painter.drawText(head, _MIDDLE, self.fontMetrics().elidedText(text, mode, int(head.width())))
 
     def _draw_axis(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
             m, top = self._map(), self._apart.rect.bottom()
-            at = QRectF(m.left, top, m.width, self.height() - top)
-            scales.across_axis(painter, at, m, self._theme, self._plot.axis)
+            box = QRectF(m.left, top, m.width, self.height() - top)
+            scales.across_axis(painter, box, m, self._theme, self._plot.axis)
 
     def _draw_frames(self, painter: QPainter, rect: QRectF) -> None:
         for lane in self._rects:
             self._frame(painter, lane)
 
     def colour(self, run: int) -> QColor:
-        """Of a run, the same in strips, lines and table."""
+        """The colour of a run, the same in strips, lines and table."""
         return QColor(self._theme.series[run % SERIES])
 
     def _sample(self, painter: QPainter, run: int, x: float, y: float, width: float) -> None:
         """A piece of a run's line with its mark."""
         on, period = DASHES[self._dash(run)]
         painter.setPen(QPen(self.colour(run), 2))
-        at = 0.0
-        while at < width:
-            painter.drawLine(QLineF(x + at, y, x + min(at + on if period > 1 else width, width), y))
-            at += period if period > 1 else width
+        offset = 0.0
+        while offset < width:
+            painter.drawLine(QLineF(x + offset, y, x + min(offset + on if period > 1 else width, width), y))
+            offset += period if period > 1 else width
         self._draw_mark(painter, run, QPointF(x + width / 2, y))
 
     def _dash(self, run: int) -> int:
-        """The reference is solid, the others in turn."""
+        """The dash of a run's line: solid for the reference, the others in turn."""
         assert self._alignment is not None
         reference = self._alignment.reference
         return 0 if run == reference else 1 + (run - (run > reference)) % (len(DASHES) - 1)
@@ -363,11 +364,11 @@ class RunsView(TimePlot):
         ]
         names = [metrics.horizontalAdvance(run.name) + 1.0 for run in alignment.runs]
         samples = (sample + 1.9 * em) * len(about)
-        least = samples + sum(min(name, 6.0 * em) for name in names)
-        if sum(map(metrics.horizontalAdvance, about)) + least > row.width():
-            about = [one.partition(":")[0] for one in about]  # rather than no names
-        rest = sum(map(metrics.horizontalAdvance, about)) + samples
-        for k, room in enumerate(_shares(names, row.width() - rest)):
+        needed = samples + sum(min(name, 6.0 * em) for name in names)
+        if sum(map(metrics.horizontalAdvance, about)) + needed > row.width():
+            about = [words.partition(":")[0] for words in about]  # rather than no names
+        fixed = sum(map(metrics.horizontalAdvance, about)) + samples
+        for k, room in enumerate(_shares(names, row.width() - fixed)):
             # Only the name gives way, and only one that is longer than its share.
             name = alignment.runs[k].name
             text = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(room)) + about[k]
@@ -401,9 +402,9 @@ class RunsView(TimePlot):
                     painter.fillRect(box, mix(self.colour(k).name(), t.background, share))
                     if strip.alone[phase]:
                         painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
-                    chosen = phase == strip.marked
-                    if chosen or box.width() >= 4:
-                        painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
+                    marked = phase == strip.marked
+                    if marked or box.width() >= 4:
+                        painter.setPen(QPen(QColor(t.text if marked else t.border), 2 if marked else 0))
                         painter.setBrush(Qt.BrushStyle.NoBrush)
                         painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
                 for phase, a, b, label in strip.labelled(plot.axis, r.width(), em, metrics.horizontalAdvance):
@@ -425,13 +426,13 @@ class RunsView(TimePlot):
                     QRectF(upper.left(), upper.bottom(), upper.width(), lower.top() - upper.bottom())
                 )
                 xs = [float(m.x(v)) for v in (link.a, link.b, link.c, link.d)]
-                # Far out of sight, coordinates would lose their meaning.
+                # Coordinates far out of sight would overflow.
                 xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
                 if max(xs) < m.left or min(xs) > m.left + m.width:
                     continue
-                chosen = link.row == self._row
+                marked = link.row == self._row
                 t, share = self._theme, 30 + round(70 * link.alike)
-                colour = faded(t.accent, 150) if chosen else faded(t.muted, share)
+                colour = faded(t.accent, 150) if marked else faded(t.muted, share)
                 painter.setPen(QPen(colour, 1))
                 painter.setBrush(colour)
                 above, below = ([QPointF(x, y) for x in two] for two, y in (
@@ -450,7 +451,7 @@ class RunsView(TimePlot):
         if plot is not None:
             axis = plot.lanes[0].axis
             low, high = axis.low * axis.factor, axis.high * axis.factor
-            options.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
+            options.append(plot_menu.AxisOption("y", axis.words, low, high, self._range is None, None))
         return options
 
     def choose_axis(self, axis: str, choice: AxisChoice) -> None:
@@ -459,16 +460,14 @@ class RunsView(TimePlot):
             super().choose_axis(axis, choice)
             return
         factor, low, high = plot.lanes[0].axis.factor, choice.low, choice.high
-        self._asked = None if low is None or high is None else (low / factor, high / factor)
+        self._range = None if low is None or high is None else (low / factor, high / factor)
         self._anew()
 
     def _make_curves(self, plot: PlotData, dpr: float) -> None:
         thickness = max(1, round(1.6 * dpr))
         for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
             raster, low, high = self._clean(f"curve {i + 1}", lane, dpr), lane.low, lane.high
-            runs = [
-                (int(one.ink.removeprefix("run ")), one.columns, one.seen_columns) for one in described.series
-            ]
+            runs = [(int(s.ink.removeprefix("run ")), s.columns, s.seen_columns) for s in described.series]
             for k, c, seen in runs:
                 top, bottom = (raster.scale(v, low, high) for v in (c.maximum, c.minimum))
                 raster.veil(np.where(seen, top, bottom), bottom, self.colour(k), 0.22)
@@ -485,7 +484,7 @@ class RunsView(TimePlot):
                 self._lay_grid(painter, local, m, plot.axis, described.axis)
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
-        """Whose lane it is, on a ground that lets the curve shine through."""
+        """Paint the run's name in its lane, on a translucent ground."""
         assert self._alignment is not None
         metrics, name = self.fontMetrics(), self._alignment.runs[run].name
         em, room = metrics.height(), int(r.width() / 3)
@@ -511,15 +510,15 @@ class RunsView(TimePlot):
         t, lane, reference = self._theme, self._apart, self._alignment.reference
         raster = self._clean("difference", lane, dpr)
         thickness = max(1, round(1.4 * dpr))
-        for one in described.series:
-            c, k = one.columns, int(one.ink.removeprefix("run "))
+        for series in described.series:
+            c, k = series.columns, int(series.ink.removeprefix("run "))
             seen, zero = np.isfinite(c.mean), np.full(c.mean.size, raster.image.height() / 2)
             rows, high, low = (raster.scale(v, lane.low, lane.high) for v in (c.mean, c.maximum, c.minimum))
             if len(described.series) == 1:
                 # The area has the colour of the run that is above the other.
-                at = np.where(seen, rows, zero)
-                raster.veil(np.minimum(at, zero), zero, self.colour(k), 0.4)
-                raster.veil(zero, np.maximum(at, zero), self.colour(reference), 0.4)
+                level = np.where(seen, rows, zero)
+                raster.veil(np.minimum(level, zero), zero, self.colour(k), 0.4)
+                raster.veil(zero, np.maximum(level, zero), self.colour(reference), 0.4)
             raster.veil(np.where(seen, high, zero), np.where(seen, low, zero), self.colour(k), 0.16)
             on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
             raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
@@ -558,19 +557,19 @@ class RunsView(TimePlot):
             )
             paint_box(painter, self.reading(self._cursor), x, lanes[0].top() + 6, bounds, self._theme)
 
-    def reading(self, at: float) -> list[str]:
-        """What there is at a place of the axis, in lines."""
+    def reading(self, t: float) -> list[str]:
+        """The values of all runs at `t` on the axis, a line each."""
         alignment, placement = self._alignment, self._placement
         if alignment is None or placement is None:
             return []
         a, b = self.visible_range()
         lines = [
-            f"{100 * at:.4g} %" if placement.axis == "normalised" else scales.format_time(at, (b - a) / 2000)
+            f"{100 * t:.4g} %" if placement.axis == "normalised" else scales.format_time(t, (b - a) / 2000)
         ]
-        levels = [float(curve.at([at])[0]) for curve in placement.curves]
+        levels = [float(curve.at([t])[0]) for curve in placement.curves]
         for k, (run, level) in enumerate(zip(alignment.runs, levels, strict=True)):
             value = f"{100 * level:.4g} %" if placement.share else format_number(level)
-            phase = self._phase_of(k, at)
+            phase = self._phase_of(k, t)
             line = f"{run.name}: {value}" + (f", phase {phase + 1}" if phase >= 0 else "")
             if k != alignment.reference:
                 apart = (level - levels[alignment.reference]) * (100 if placement.share else 1)
@@ -581,8 +580,8 @@ class RunsView(TimePlot):
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         if region != "strip":
             return False
-        self._held = self._phase_at(drag.press)
-        if self._held is not None:
+        self._dragged = self._phase_at(drag.press)
+        if self._dragged is not None:
             drag.kind, self._pulled = "match", drag.press
         return True
 
@@ -591,19 +590,19 @@ class RunsView(TimePlot):
         self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
-        held, self._held = self._held, None
-        assert held is not None and self._alignment is not None
+        dragged, self._dragged = self._dragged, None
+        assert dragged is not None and self._alignment is not None
         if not drag.moved:
-            self.rowSelected.emit(self._row_of[held[0]][held[1]])
+            self.rowSelected.emit(self._row_of[dragged[0]][dragged[1]])
             return
         target, reference = self._phase_at(self._pulled), self._alignment.reference
-        if target is None or (held[0] == reference) == (target[0] == reference):
+        if target is None or (dragged[0] == reference) == (target[0] == reference):
             return  # one of the two has to be the reference's
-        theirs, own = (held, target) if held[0] == reference else (target, held)
-        self.pairDropped.emit(own[0], theirs[1], own[1])
+        of_reference, of_run = (dragged, target) if dragged[0] == reference else (target, dragged)
+        self.pairDropped.emit(of_run[0], of_reference[1], of_run[1])
 
     def _abandon(self, drag: Drag) -> None:
-        self._held = None
+        self._dragged = None
 
     def _clicked(self, drag: Drag, t: float) -> None:
         self._select(0, 0)
@@ -617,10 +616,10 @@ class RunsView(TimePlot):
         """A phase and its match, in words."""
         alignment = self._alignment
         assert alignment is not None
-        own, reference = alignment.runs[run], alignment.runs[alignment.reference]
-        about = own.rows[phase]
+        this, reference = alignment.runs[run], alignment.runs[alignment.reference]
+        about = this.rows[phase]
         long, mean = quantity(about.end_s - about.start_s, "s"), digits(about.mean)
-        lines = [f"Phase {phase + 1} of {own.name}: {long}, {mean} processors on average"]
+        lines = [f"Phase {phase + 1} of {this.name}: {long}, {mean} processors on average"]
         partner = int(alignment.rows[self._row_of[run][phase], alignment.reference])
         matching = alignment.matchings[run]
         if matching is not None and partner != NONE:
@@ -654,18 +653,18 @@ class RunsView(TimePlot):
 
 
 def sums(curves: tuple[StepCurve, ...], span: tuple[float, float]) -> list[float]:
-    """What each curve adds up to over a range of the axis."""
+    """The integral of each curve over a range of the axis."""
     return [envelope(curve).range(*span)[2] for curve in curves]
 
 
-def _shares(wanted: list[float], room: float) -> list[float]:
-    """What each gets of `room`, in order: all it wants, or as much as any other that gets less than it wants.
+def _shares(widths: list[float], room: float) -> list[float]:
+    """What each of some widths gets of `room`, in order: all, or an equal part among those that are cut.
 
     >>> _shares([10, 90, 30], 100)
     [10, 60.0, 30]
     """
-    shares = [0.0] * len(wanted)
-    for done, k in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
-        shares[k] = min(wanted[k], max(room, 0.0) / (len(wanted) - done))
+    shares = [0.0] * len(widths)
+    for served, k in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
+        shares[k] = min(widths[k], max(room, 0.0) / (len(widths) - served))
         room -= shares[k]
     return shares
