@@ -208,8 +208,8 @@ def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
 
 
 def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
-    """A PDF with this date, or none, in place of the time of writing, and with an identity made of its content,
-    so that equal contents give equal files. No byte moves, so that its table of offsets stays valid."""
+    """A PDF with this date, or none, for the time of writing, and with an identity made of its content, so
+    that equal contents give equal files. No byte moves, so that its table of offsets stays valid."""
     end = pdf.index(b"endstream")  # the end of its metadata
     dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
 

@@ -101,7 +101,7 @@ LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
 _SELECT = QItemSelectionModel.SelectionFlag
 #: ColumnCells that are copied or written at once, within a frame or two; more of them in the background.
-_AT_ONCE = 10_000
+_MOST_AT_ONCE = 10_000
 #: Side of a square of colour before a text.
 _SWATCH = 10
 _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
@@ -109,34 +109,34 @@ _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\
 
 @cache
 def _empty_at_end() -> None:
-    """A platform whose clipboard is the process's own would free what Python made after Python has ended."""
+    """Empty an in-process clipboard at exit: it would free Python's objects after Python has ended."""
     if QGuiApplication.platformName() in ("offscreen", "minimal"):
         atexit.register(QGuiApplication.clipboard().clear)
 
 
-def _shown_frame(cells: Sequence[ColumnCells], rows: Ints) -> DataFrame:
-    """Rows of the frame under their headings, in the units of these."""
+def _exported(cells: Sequence[ColumnCells], rows: Ints) -> DataFrame:
+    """Rows of the frame under their headings, in the headings' units."""
     import pandas as pd
 
     columns = []
-    for one in cells:
-        values = (one.values if one.labels is None or one.numeric else one.labels)[rows]
-        scaled = one.numeric and one.scale.factor != 1
-        columns.append(pd.Series(values / one.scale.factor if scaled else values))
-    return pd.concat(columns, axis=1).set_axis([one.head for one in cells], axis=1)
+    for c in cells:
+        values = (c.values if c.labels is None or c.numeric else c.labels)[rows]
+        scaled = c.numeric and c.scale.factor != 1
+        columns.append(pd.Series(values / c.scale.factor if scaled else values))
+    return pd.concat(columns, axis=1).set_axis([c.head for c in cells], axis=1)
 
 
 def _texts(cells: Sequence[ColumnCells], rows: Ints) -> Texts:
-    """Headings, and rows of the frame."""
-    return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
+    """Headings and full texts of rows of the frame."""
+    return [[c.head for c in cells], *map(list, zip(*(c.full(rows) for c in cells), strict=True))]
 
 
-#: What a row is called by the frame that it is of: whoever shows that knows its type.
+#: The index of a row in its frame: its type is that of the frame's index.
 Key: TypeAlias = Any
 
 
 class FrameModel(QAbstractItemModel):
-    """Rows of a frame in the order and choice of the user; the frame itself is never changed.
+    """Rows of a frame, sorted and filtered by the user; the frame itself is never changed.
 
     `edited`: index of the row, column, and the text or value that was chosen; `toggled`: index, state.
     """
@@ -147,7 +147,7 @@ class FrameModel(QAbstractItemModel):
     def __init__(self) -> None:
         super().__init__()
         self.theme: Theme = LIGHT
-        self._shown: Shown | None = None
+        self._table: Shown | None = None
         self._index: NDArray[np.generic] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
@@ -164,8 +164,8 @@ class FrameModel(QAbstractItemModel):
 
     @property
     def frame(self) -> DataFrame | None:
-        """What is shown, in full and in its own units."""
-        return self._shown.frame if isinstance(self._shown, ArrayTable) else self._shown
+        """The frame shown, in full and in its own units."""
+        return self._table.frame if isinstance(self._table, ArrayTable) else self._table
 
     def show(
         self,
@@ -174,52 +174,52 @@ class FrameModel(QAbstractItemModel):
         marks: RowMarks = NO_MARKS,
         parents: Ints | None = None,
     ) -> None:
-        """Another frame, under the same columns if none are given (at first: all of the frame).
+        """Show another frame, under the same columns if none are given (at first: all of the frame).
 
-        `parents` (rows,): the frame's row above each, -1 at the top. Without them rows come and go at the
-        end, so that a table keeps its place.
+        `parents` (rows,): the frame's row above each, -1 at the top. Without them rows are added and removed
+        at the end, so that a table keeps its place.
         """
         if columns is None:
             columns = self.columns or (() if frame is None else [Column(c) for c in names_of(frame)])
-        before, same = len(self.order), self.columns and parents is None and self._parents is None
-        same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
-        heads, known = [cells.head for cells in self.cells], self.cells
-        alike = same and self.marks is marks and self.columns == tuple(columns)
-        alike = alike and isinstance(frame, ArrayTable) and isinstance(self._shown, ArrayTable)
-        if not same:
+        old_size, same_columns = len(self.order), self.columns and parents is None and self._parents is None
+        same_columns = bool(same_columns) and [c.title for c in columns] == [c.title for c in self.columns]
+        heads, old_cells = [cells.head for cells in self.cells], self.cells
+        alike = same_columns and self.marks is marks and self.columns == tuple(columns)
+        alike = alike and isinstance(frame, ArrayTable) and isinstance(self._table, ArrayTable)
+        if not same_columns:
             self.beginResetModel()
-        self._shown, self.columns, self.marks = frame, tuple(columns), marks
+        self._table, self.columns, self.marks = frame, tuple(columns), marks
         self._index = index_of(frame)
         self._parents = parents
         self.cells = [] if frame is None else [ColumnCells(column, frame) for column in columns]
-        kept = [new.like(old) for new, old in zip(self.cells, known, strict=True)] if alike and known else []
-        self.first_other = min(kept, default=0)
-        self._arrange(before if same else None, self.first_other if same else 0)
-        if not same:
+        pairs = zip(self.cells, old_cells, strict=True) if alike and old_cells else ()
+        self.first_other = min((new.like(old) for new, old in pairs), default=0)
+        self._arrange(old_size if same_columns else None, self.first_other if same_columns else 0)
+        if not same_columns:
             self.endResetModel()
         elif heads != [cells.head for cells in self.cells]:
             self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, max(len(self.columns) - 1, 0))
 
-    def _arrange(self, before: int | None, first: int = 0) -> None:
-        """Order and choice of the rows; `before`: of so many there were, without a reset, and `first` in the
-        frame are as they were."""
-        order = self._chosen()
-        if before is None or self._parents is not None:
+    def _arrange(self, old_size: int | None, first: int = 0) -> None:
+        """Sort and filter the rows; `old_size`: from so many rows, without a reset, and the `first` ones of
+        the frame are unchanged."""
+        order = self._ordered_rows()
+        if old_size is None or self._parents is not None:
             self._take(order)
             return
-        after = order.size
-        if after > before:
-            self.beginInsertRows(QModelIndex(), before, after - 1)
-        elif after < before:
-            self.beginRemoveRows(QModelIndex(), after, before - 1)
+        size = order.size
+        if size > old_size:
+            self.beginInsertRows(QModelIndex(), old_size, size - 1)
+        elif size < old_size:
+            self.beginRemoveRows(QModelIndex(), size, old_size - 1)
         self._take(order)
-        if after > before:
+        if size > old_size:
             self.endInsertRows()
-        elif after < before:
+        elif size < old_size:
             self.endRemoveRows()
         first = 0 if self._sort or self._filter else first
-        if first < after and self.columns:
-            self.dataChanged.emit(self.index(first, 0), self.index(after - 1, len(self.columns) - 1))
+        if first < size and self.columns:
+            self.dataChanged.emit(self.index(first, 0), self.index(size - 1, len(self.columns) - 1))
 
     def _take(self, order: Ints) -> None:
         self.order = order
@@ -236,8 +236,8 @@ class FrameModel(QAbstractItemModel):
         for rows in self._below.values():
             self._place[rows] = np.arange(rows.size)
 
-    def _chosen(self) -> Ints:
-        size = 0 if self._shown is None else len(self._shown)
+    def _ordered_rows(self) -> Ints:
+        size = 0 if self._table is None else len(self._table)
         order = np.arange(size)
         column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
         if column is not None and self._sort is not None:
@@ -246,11 +246,11 @@ class FrameModel(QAbstractItemModel):
         return order[self._fitting(size)[order]] if self._filter and size else order
 
     def _fitting(self, size: int) -> Flags:
-        """(rows,) which rows the filter lets through, with all that are above them."""
+        """(rows,) whether the filter lets a row through, which includes all rows above such."""
         compared = _COMPARED.match(self._filter)
         fits = np.zeros(size, bool)
-        wanted = compared[1].casefold() if compared else ""
-        column = next((c for c in self.cells if c.numeric and c.column.title.casefold() == wanted), None)
+        title = compared[1].casefold() if compared else ""
+        column = next((c for c in self.cells if c.numeric and c.column.title.casefold() == title), None)
         if compared and column is not None:
             limit = float(compared[3].replace("−", "-"))
             value = column.values / column.scale.factor
@@ -261,7 +261,7 @@ class FrameModel(QAbstractItemModel):
             text = self._filter.casefold()
             for cells in self.cells:
                 if cells.folded:
-                    fits |= np.fromiter((text in one for one in cells.folded), bool, size)
+                    fits |= np.fromiter((text in folded for folded in cells.folded), bool, size)
         if self._parents is not None:
             above = self._parents[fits]
             while above.size and not fits[above := np.unique(above[above >= 0])].all():
@@ -270,19 +270,19 @@ class FrameModel(QAbstractItemModel):
         return fits
 
     def sort(self, column: int, order: Qt.SortOrder = ASCENDING) -> None:
-        """By the values of a column; equal ones stay as in the frame, what is not known comes last. -1: as in
+        """Sort by the values of a column; equal ones stay as in the frame, missing ones come last. -1: as in
         the frame."""
-        there = 0 <= column < len(self.columns)
-        wanted = (self.columns[column].source, order == DESCENDING) if there else None
-        if wanted == self._sort:
+        valid = 0 <= column < len(self.columns)
+        key = (self.columns[column].source, order == DESCENDING) if valid else None
+        if key == self._sort:
             return
-        self._sort = wanted
+        self._sort = key
         self.layoutAboutToBeChanged.emit()
-        old = self.persistentIndexList()
-        rows = [self.row_of(index) for index in old]
+        indexes = self.persistentIndexList()
+        rows = [self.row_of(index) for index in indexes]
         self._arrange(None)
         self.changePersistentIndexList(
-            old, [self.at(k, index.column()) for k, index in zip(rows, old, strict=True)]
+            indexes, [self.index_at(k, index.column()) for k, index in zip(rows, indexes, strict=True)]
         )
         self.layoutChanged.emit()
 
@@ -295,8 +295,8 @@ class FrameModel(QAbstractItemModel):
         return sources.index(self._sort[0]), DESCENDING if self._sort[1] else ASCENDING
 
     def set_filter(self, text: str) -> None:
-        """Rows in which a text holds these letters; ``title > number`` (<, >=, <=, =): by a number, in the
-        unit of the header. "": all."""
+        """Show only rows with a text that contains these letters, or by ``title > number`` (<, >=, <=, =), in
+        the unit of the header; "": all."""
         if text.strip() == self._filter:
             return
         self._filter = text.strip()
@@ -310,13 +310,13 @@ class FrameModel(QAbstractItemModel):
     # ---- rows
 
     def row_of(self, index: Index) -> int:
-        """The frame's row of an index; -1 of none."""
+        """The frame's row of an index; -1 if it is invalid."""
         if not index.isValid():
             return -1
         return int(self.order[index.row()] if self._parents is None else index.internalId())
 
-    def at(self, k: int, column: int = 0) -> QModelIndex:
-        """Where a row of the frame is; an invalid index if it is not shown."""
+    def index_at(self, k: int, column: int = 0) -> QModelIndex:
+        """The model's index of a row of the frame; invalid if it is not shown."""
         if self._parents is not None:
             return self.createIndex(int(self._place[k]), column, k) if k >= 0 else QModelIndex()
         row = np.flatnonzero(self.order == k)
@@ -333,27 +333,27 @@ class FrameModel(QAbstractItemModel):
 
     def rows_of(self, keys: Iterable[object]) -> list[int]:
         """Shown rows whose index is among some keys, from the top."""
-        wanted = list(keys)
-        if self._shown is None or not wanted:
+        among = list(keys)
+        if self._table is None or not among:
             return []
         if self._index is None:
-            among = np.isin(self.order, [int(key) for key in wanted if isinstance(key, int | np.integer)])
-            return list(np.flatnonzero(among).tolist())
-        named = set(wanted)
+            numbers = [int(key) for key in among if isinstance(key, int | np.integer)]
+            return list(np.flatnonzero(np.isin(self.order, numbers)).tolist())
+        named = set(among)
         return [row for row, key in enumerate(self._index[self.order].tolist()) if key in named]
 
     def column(self, source: str) -> int:
-        """The place of a column by its name in the frame, or its title."""
+        """The number of a column by its name in the frame, or its title."""
         return next(k for k, c in enumerate(self.columns) if source in (c.source, c.title))
 
     def text(self, row: int, column: int, fewer: int = 0) -> str:
-        """As a cell of a row of the table shows it."""
+        """The text of a cell in a row of the table."""
         return self.cells[column].text(int(self.order[row]), fewer)
 
     def texts(self, rows: Iterable[int], columns: Iterable[int] | None = None) -> Texts:
         """Headings with units, and full values of rows of the table, for copying."""
-        chosen = [self.cells[c] for c in (range(len(self.cells)) if columns is None else columns)]
-        return _texts(chosen, self.order[list(rows)])
+        cells = [self.cells[c] for c in (range(len(self.cells)) if columns is None else columns)]
+        return _texts(cells, self.order[list(rows)])
 
     # ---- Qt's interface
 
@@ -382,7 +382,7 @@ class FrameModel(QAbstractItemModel):
         return tone or ("choice" if choices is not None and choices(k) else "")
 
     def colour(self, tone: str) -> QColor | None:
-        """Of text; None: as other text."""
+        """The colour of text of a tone; None: as other text."""
         if not tone:
             return None
         t = self.theme
@@ -439,8 +439,8 @@ class FrameModel(QAbstractItemModel):
         k, column = self.row_of(index), self.columns[index.column()]
         if column.check:
             flags |= Qt.ItemFlag.ItemIsUserCheckable
-        chosen = column.choices is not None and bool(column.choices(k))
-        if chosen or (column.editable and column.source not in self.marks.fixed.get(k, ())):
+        choosable = column.choices is not None and bool(column.choices(k))
+        if choosable or (column.editable and column.source not in self.marks.fixed.get(k, ())):
             flags |= Qt.ItemFlag.ItemIsEditable
         return flags
 
@@ -462,7 +462,7 @@ class FrameModel(QAbstractItemModel):
 
 
 class _Choice(QStyledItemDelegate):
-    """A combo box in a cell with choices; boxes with a frame that is seen on a dark ground, too."""
+    """Edits cells with choices in a combo box; frames check boxes so that they are seen on a dark ground."""
 
     @guarded
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -486,10 +486,10 @@ class _Choice(QStyledItemDelegate):
         box = set_up(QComboBox(parent), accessibleName=column.title)
         entries = {value: text for text, value in column.choices(model.row_of(index))}
         refill(box, entries, index.data(ROLE.EditRole))
-        box.activated.connect(lambda _: self._taken(box))
+        box.activated.connect(lambda _: self._accept(box))
         return box
 
-    def _taken(self, box: QComboBox) -> None:
+    def _accept(self, box: QComboBox) -> None:
         self.commitData.emit(box)
         self.closeEditor.emit(box)
 
@@ -519,10 +519,10 @@ def keyed(
 
 
 class _Framed(_Base):
-    """What views of frames share: choosing by key, copying, exporting, choosing columns, filtering.
+    """The base of views of frames: selection by key, copying, exporting, choosing columns, filtering.
 
-    `copies_one`: a single selected row is copied by itself; otherwise it is taken for the place where the
-    user is, and everything is copied.
+    `copies_one`: a single selected row is copied alone; otherwise it counts as the cursor, and all rows are
+    copied.
     """
 
     frames: FrameModel
@@ -535,7 +535,7 @@ class _Framed(_Base):
     ) -> None:
         self.frames = FrameModel()
         self._quiet, self._paste, self._copies_one = False, paste, copies_one
-        self._asked: dict[str, int] = {}
+        self._requests: dict[str, int] = {}
         self._heads: tuple[str, ...] = ()
         self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
         self.setModel(self.frames)
@@ -551,7 +551,7 @@ class _Framed(_Base):
             sortIndicator=(-1, ASCENDING), contextMenuPolicy=Qt.ContextMenuPolicy.CustomContextMenu,
             customContextMenuRequested=self._ask_columns,
         )  # fmt: skip
-        # Of its own: every cell of a selection would be asked whether its heading is to look selected.
+        # One of its own: else every cell of a selection would be asked whether to highlight its heading.
         header.setSelectionModel(QItemSelectionModel(self.frames, header))
         if sortable:
             header.sortIndicatorChanged.connect(self._sort)
@@ -581,7 +581,7 @@ class _Framed(_Base):
         parents: Ints | None = None,
         description: str = "",
     ) -> None:
-        """Show another frame; rows that are selected stay so by their index, if that says what they are."""
+        """Show another frame; selected rows stay so by their index, if that identifies them."""
         keys = tuple(key for key in self.keys if key != "")
         self._quiet = True
         self.frames.show(frame, columns, marks, parents)
@@ -599,7 +599,7 @@ class _Framed(_Base):
             self.select_keys(keys)
 
     def show_rows(self, columns: Sequence[Column], rows: Sequence[TableRow], description: str = "") -> None:
-        """Show rows that are put together cell by cell; columns may be called alike."""
+        """Show rows that were made cell by cell; columns may have equal titles."""
         titles = [column.title for column in columns]
         columns = [
             replace(column, name=f"{title} {k}") if title in titles[:k] and not column.name else column
@@ -609,7 +609,7 @@ class _Framed(_Base):
         self.show_frame(frame, columns, marks, description=description)
 
     def fit(self, *, fresh: bool = True) -> None:
-        """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
+        """Make columns as wide as their headings and first rows; those that are not `fresh` only grow, so
         that the user's widths stay."""
         header, first = self._header(), 0 if fresh else self.frames.first_other
         for k, cells in enumerate(self.frames.cells):
@@ -620,13 +620,13 @@ class _Framed(_Base):
                 header.resizeSection(k, wide)
 
     def _width_of(self, cells: ColumnCells) -> int:
-        """What heading and first rows of a column need."""
+        """The width of heading and first rows of a column."""
         metrics, em = self.fontMetrics(), self.fontMetrics().averageCharWidth()
         heading = max(map(metrics.horizontalAdvance, (cells.column.title, cells.scale.symbol))) + 4 * em
         return max(self._texts_width(cells), min(heading, 44 * em))
 
     def _texts_width(self, cells: ColumnCells, first: int = 0) -> int:
-        """What the first rows of a column need, from row `first` on."""
+        """The width of the first rows of a column, from row `first` on."""
         metrics, column = self.fontMetrics(), cells.column
         em = metrics.averageCharWidth()
         texts = [] if column.check else [cells.text(r) for r in range(first, min(len(cells.values), SAMPLED))]
@@ -646,8 +646,8 @@ class _Framed(_Base):
     def selected_rows(self) -> list[int]:
         """Rows of the table that are selected, from the top (of a tree: rows of the frame)."""
         rows: set[int] = set()
-        chosen = self.selectionModel().selection()
-        for part in (chosen.at(k) for k in range(chosen.size())):
+        selection = self.selectionModel().selection()
+        for part in (selection.at(k) for k in range(selection.size())):
             if isinstance(self, QTreeView):
                 rows.update(self.frames.row_of(index) for index in part.indexes())
             else:
@@ -664,24 +664,24 @@ class _Framed(_Base):
 
     @property
     def key(self) -> Key:
-        """The index of the row that is chosen; "" if none is."""
+        """The index of the current row; "" if none is selected."""
         k = self.frames.row_of(self.currentIndex())
         return self.frames.key(k) if k >= 0 and self.selectionModel().hasSelection() else ""
 
     def select_keys(self, keys: Iterable[object]) -> None:
-        """Select the rows of some keys, and bring the first into sight, without telling anybody."""
+        """Select the rows of some keys, and bring the first into sight, without a signal."""
         rows = self.frames.rows_of(keys)
-        one = len(rows) == 1  # of several, the user may just have left the current one out
-        chosen, last = QItemSelection(), self.frames.columnCount() - 1
+        single = len(rows) == 1  # of several, the user may just have left the current one out
+        rows_selected, last = QItemSelection(), self.frames.columnCount() - 1
         for first, end in _stretches(rows):
-            chosen.select(self.frames.index(first, 0), self.frames.index(end, last))
+            rows_selected.select(self.frames.index(first, 0), self.frames.index(end, last))
         self._quiet = True
         selection = self.selectionModel()
         if not rows:
             selection.clear()
         else:
-            selection.select(chosen, _SELECT.ClearAndSelect)
-            if self.currentIndex().row() not in rows and (one or not self.hasFocus()):
+            selection.select(rows_selected, _SELECT.ClearAndSelect)
+            if self.currentIndex().row() not in rows and (single or not self.hasFocus()):
                 index = self.frames.index(rows[0], max(self.currentIndex().column(), 0))
                 selection.setCurrentIndex(index, _SELECT.NoUpdate)
                 self.scrollTo(index)
@@ -694,13 +694,14 @@ class _Framed(_Base):
     # ---- order, columns, filter
 
     def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
-        """As a click on the heading does; -1: as at first."""
+        """Sort as a click on the heading does; -1: as in the frame."""
         self._header().setSortIndicator(column, order)
 
     def _sort(self, column: int, order: Qt.SortOrder) -> None:
         cells = self.frames.cells[column] if 0 <= column < len(self.frames.cells) else None
         size = 0 if cells is None or cells.numeric or "rank" in vars(cells) else len(cells.values)
-        self._beside("sort", size, lambda: cells and cells.rank, lambda _: self._arrange(column, order))
+        done = lambda _: self._arrange(column, order)  # noqa: E731 - handed on
+        self._in_background("sort", size, lambda: cells and cells.rank, done)
 
     def _arrange(self, column: int, order: Qt.SortOrder) -> None:
         tree = isinstance(self, QTreeView)
@@ -710,7 +711,7 @@ class _Framed(_Base):
             self.selectionModel().clear()  # or every cell would be followed to its new place
         self.frames.sort(column, order)
         if not tree and current >= 0 and keys:
-            self.selectionModel().setCurrentIndex(self.frames.at(current), _SELECT.NoUpdate)
+            self.selectionModel().setCurrentIndex(self.frames.index_at(current), _SELECT.NoUpdate)
             self.select_keys(keys)
         self._quiet = False
 
@@ -722,16 +723,16 @@ class _Framed(_Base):
                 header.setSectionHidden(k, hidden and k > 0)
 
     def set_hidden(self, titles: Iterable[str] | None) -> None:
-        """Leave columns out by their titles; None: those that are left out at first."""
+        """Hide columns by their titles; None: those hidden at first."""
         self._hidden = None if titles is None else frozenset(titles)
         self._hide()
 
     def columns_menu(self) -> QMenu:
-        """Which columns there are, to be shown or left out; the first stays."""
+        """A menu to show and hide columns; the first one stays."""
         menu, header = QMenu(self), self._header()
         for number, column in list(enumerate(self.frames.columns))[1:]:
-            shown = not header.isSectionHidden(number)
-            action = set_up(menu.addAction(column.title), toolTip=column.tip, checkable=True, checked=shown)
+            visible = not header.isSectionHidden(number)
+            action = set_up(menu.addAction(column.title), toolTip=column.tip, checkable=True, checked=visible)
             action.toggled.connect(partial(self._show_column, number))
         menu.addSeparator()
         menu.addAction("Columns as at &first", lambda: self._show_column(-1, True))
@@ -754,7 +755,7 @@ class _Framed(_Base):
         self.hiddenChanged.emit(sorted(self._hidden))
 
     def ask_filter(self) -> None:
-        """Open the line in which the filter is written."""
+        """Open the field of the filter."""
         box = self._filter_box
         wide = min(22 * self.fontMetrics().averageCharWidth() + 40, self.width() - 8)
         box.setGeometry(QRect(self.width() - wide - 4, 4, wide, box.sizeHint().height()))
@@ -779,12 +780,12 @@ class _Framed(_Base):
     # ---- copying and writing
 
     def _copied_columns(self) -> list[int]:
-        """Without those that were left out by hand, but with those that are only copied."""
+        """The columns that are copied: all but those hidden by the user."""
         header = self._header()
         return [k for k, c in enumerate(self.frames.columns) if not (c.shown and header.isSectionHidden(k))]
 
     def copy(self, form: Callable[[Texts], str], *, everything: bool = False) -> None:
-        """Put rows with headings on the clipboard, as they are sorted: those selected, or all if none are."""
+        """Put rows with headings on the clipboard, in their order: the selected ones, or all if none are."""
         rows: Sequence[int] = [] if everything or isinstance(self, QTreeView) else self.selected_rows()
         if len(rows) < (1 if self._copies_one else 2):
             rows = range(self.frames.order.size)
@@ -804,17 +805,17 @@ class _Framed(_Base):
             board.setMimeData(copied)
             _empty_at_end()
 
-        self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
+        self._in_background("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
 
     def export_to(self, path: Path) -> None:
-        """Write the table as it is shown, numbers in full, as CSV or .xlsx; tell if it fails."""
+        """Write the table as it is shown, numbers in full, as CSV or .xlsx; a failure is shown."""
         cells, rows = [self.frames.cells[c] for c in self._copied_columns()], self.frames.order.copy()
 
         def work() -> str:
             from desktop.data.frames import write_frame
 
             try:
-                write_frame(path, _shown_frame(cells, rows))
+                write_frame(path, _exported(cells, rows))
             except OSError as error:
                 return f"{path} cannot be written ({reason(error)}), choose another place"
             return ""
@@ -823,24 +824,24 @@ class _Framed(_Base):
             if problem:
                 warn(self, problem)
 
-        self._beside("export", rows.size * len(cells), work, done)
+        self._in_background("export", rows.size * len(cells), work, done)
 
-    def _beside(self, what: str, size: int, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """`done` gets what `work` returns; of many cells it runs in the background, and the last one wins."""
-        asked = self._asked[what] = self._asked.get(what, 0) + 1
-        if size <= _AT_ONCE:
+    def _in_background(self, kind: str, size: int, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        """Call `done` with the last result of a `kind` of `work`; with many cells that runs in a thread."""
+        number = self._requests[kind] = self._requests.get(kind, 0) + 1
+        if size <= _MOST_AT_ONCE:
             done(work())
             return
-        here = MainThread(self)
+        thread = MainThread(self)
 
         def run() -> None:
             answer = work()
-            here.deliver(lambda: done(answer) if asked == self._asked[what] else None)
+            thread.deliver(lambda: done(answer) if number == self._requests[kind] else None)
 
         threading.Thread(target=run, name="phasewright-table", daemon=True).start()
 
     def ask_export(self) -> None:
-        """Ask where to, and write it there."""
+        """Ask for a file, and export to it."""
         folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
         kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
         path = asked_path(self, "Export table", folder / f"{self.objectName()}.csv", kinds, mode="save")
@@ -848,7 +849,7 @@ class _Framed(_Base):
             self.export_to(path)
 
     def paste(self) -> None:
-        """Hand on what is on the clipboard, and where it is to begin."""
+        """Emit the text of the clipboard, and the row at which it is to begin."""
         self.pasted.emit(QGuiApplication.clipboard().text(), str(self.key))
 
     @guarded
@@ -856,11 +857,11 @@ class _Framed(_Base):
         self.table_menu().popup(event.globalPos())
 
     def table_menu(self) -> QMenu:
-        """What a right click offers."""
+        """The context menu."""
         menu = passing_menu(self)
-        own = [action for action in self.actions() if action not in self._keyed]
-        menu.addActions(own)
-        if own:
+        actions = [action for action in self.actions() if action not in self._keyed]
+        menu.addActions(actions)
+        if actions:
             menu.addSeparator()
         forms = {"&Copy": tab_separated, "Copy as CS&V": comma_separated, "Copy as &Markdown": markdown,
                  "Copy as &LaTeX": latex, "Copy as &HTML": html}  # fmt: skip
@@ -882,7 +883,7 @@ class FrameView(_Framed, QTableView):
 
     Signals: `chosen`, the index of the row that the user went to; `picked`, those of all selected rows;
     `activatedKey`, by a double click or Return; `pasted`, text and the index it begins at; `hiddenChanged`,
-    titles of the columns that are left out (None: as at first).
+    titles of the hidden columns (None: as at first).
     """
 
     chosen = Signal(object)
@@ -910,7 +911,7 @@ class FrameView(_Framed, QTableView):
         return self.horizontalHeader()
 
     def _measure(self) -> None:
-        """Rows as high, and columns at least as wide, as the text needs them."""
+        """Set the height of rows and the least width of columns by the font."""
         metrics, rows = self.fontMetrics(), self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
         rows.setDefaultSectionSize(int(self.row_height * metrics.height()))
@@ -927,8 +928,8 @@ class FrameView(_Framed, QTableView):
                     header.resizeSection(k, count if k < self._roomy else wide)
 
     def give_room(self, column: int) -> None:
-        """That column takes the room that the others leave and is as wide as its texts at least; the others
-        are as wide as a number and its heading need, whatever they hold."""
+        """Let a column take the room that the others leave, at least the width of its texts; the others get
+        the width of a number and its heading."""
         self._roomy = column
         self._measure()
         self.fit()
@@ -937,8 +938,8 @@ class FrameView(_Framed, QTableView):
         """Give the roomy column its room."""
         if self._roomy is not None:
             header = self.horizontalHeader()
-            left = self.viewport().width() - header.length() + header.sectionSize(self._roomy)
-            header.resizeSection(self._roomy, max(left, self._texts_need))
+            room = self.viewport().width() - header.length() + header.sectionSize(self._roomy)
+            header.resizeSection(self._roomy, max(room, self._texts_need))
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -1000,7 +1001,7 @@ class FrameView(_Framed, QTableView):
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
-        """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
+        """Paint all rows in view at once; a delegate, called cell by cell, takes three times as long."""
         first, last = self.rowAt(event.rect().top()), self.rowAt(event.rect().bottom())
         if first < 0 or not self.frames.cells:
             return
@@ -1009,9 +1010,9 @@ class FrameView(_Framed, QTableView):
         metrics, palette, wide = self.fontMetrics(), self.palette(), self.viewport().width()
         bold = QFont(self.font())
         bold.setBold(True)
-        chosen, height, margin = set(self.selected_rows()), self.rowHeight(first), self._margin()
+        selected_rows, height, margin = set(self.selected_rows()), self.rowHeight(first), self._margin()
         base = (height - metrics.height()) // 2 + metrics.ascent()
-        plain, wide_metrics, now = self.font(), QFontMetrics(bold), None
+        plain, wide_metrics, last_look = self.font(), QFontMetrics(bold), None
         text_pen, chosen_pen = palette.text().color(), palette.highlightedText().color()
         places = ((c, header.sectionViewportPosition(c), header.sectionSize(c))
                   for c in range(len(model.cells)) if not header.isSectionHidden(c))  # fmt: skip
@@ -1019,7 +1020,7 @@ class FrameView(_Framed, QTableView):
         with QPainter(self.viewport()) as painter:
             for row in range(first, last + 1):
                 top, k = self.rowViewportPosition(row), int(model.order[row])
-                selected = row in chosen
+                selected = row in selected_rows
                 if selected:
                     painter.fillRect(0, top, wide, height, palette.highlight())
                 elif row % 2:
@@ -1031,15 +1032,15 @@ class FrameView(_Framed, QTableView):
                         self.initViewItemOption(option)
                         option.rect = QRect(left, top, width, height)
                         self.itemDelegate().paint(painter, option, model.index(row, c))
-                        now = None
+                        last_look = None
                         continue
                     colour = None if selected else model.colour(model.tone(k, c))
                     strong = model.bold(k, c)
                     look = (chosen_pen if selected else text_pen) if colour is None else colour, strong
-                    if look != now:
+                    if look != last_look:
                         painter.setPen(look[0])
                         painter.setFont(bold if strong else plain)
-                        now = look
+                        last_look = look
                     box = QRect(left + margin, top, width - 2 * margin, height)
                     self._draw(painter, wide_metrics if strong else metrics, cells, k, box, base)
             if self.hasFocus() and self.currentIndex().isValid():
@@ -1051,7 +1052,7 @@ class FrameView(_Framed, QTableView):
     def _draw(
         self, painter: QPainter, metrics: QFontMetrics, cells: ColumnCells, k: int, box: QRect, base: int
     ) -> None:
-        """The text of a cell; a number that has too little room is rounded, as one that is cut is another."""
+        """Draw a cell's text; a number with too little room is rounded, as a cut one would be a wrong one."""
         room, left = box.width(), box.left()
         if cells.swatches is not None:
             square = QRect(left, box.top() + (box.height() - _SWATCH) // 2, _SWATCH, _SWATCH)
@@ -1097,30 +1098,30 @@ class FrameTree(_Framed, QTreeView):
 
     def select_rows(self, rows: Sequence[int]) -> None:
         """Select rows of the frame where they are shown, and bring the first of them into sight."""
-        at = [self.frames.at(k) for k in np.intersect1d(rows, self.frames.order).tolist()]
-        chosen, last = QItemSelection(), self.frames.columnCount() - 1
-        for index in at:
-            chosen.select(index, index.siblingAtColumn(last))
-        self.selectionModel().select(chosen, _SELECT.ClearAndSelect)
-        if at:
-            self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
-            self.scrollTo(at[0])
+        indexes = [self.frames.index_at(k) for k in np.intersect1d(rows, self.frames.order).tolist()]
+        selection, last = QItemSelection(), self.frames.columnCount() - 1
+        for index in indexes:
+            selection.select(index, index.siblingAtColumn(last))
+        self.selectionModel().select(selection, _SELECT.ClearAndSelect)
+        if indexes:
+            self.selectionModel().setCurrentIndex(indexes[0], _SELECT.NoUpdate)
+            self.scrollTo(indexes[0])
 
 
 def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending rows as runs (first, last)."""
     if not len(rows):
         return []
-    at = np.asarray(rows)
-    cuts = np.flatnonzero(np.diff(at) != 1)
-    return list(zip(at[[0, *(cuts + 1)]].tolist(), at[[*cuts, -1]].tolist(), strict=True))
+    array = np.asarray(rows)
+    cuts = np.flatnonzero(np.diff(array) != 1)
+    return list(zip(array[[0, *(cuts + 1)]].tolist(), array[[*cuts, -1]].tolist(), strict=True))
 
 
 # ---- forms of copying: headings and rows of cells
 
 
 def tab_separated(texts: Iterable[Sequence[str]]) -> str:
-    """What a spreadsheet takes from the clipboard."""
+    """Lines as spreadsheets take them from the clipboard."""
     return "".join("\t".join(harmless(cell) for cell in line) + "\n" for line in texts)
 
 
@@ -1133,7 +1134,7 @@ def markdown(texts: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *body))
 
 
-#: What LaTeX takes for something else.
+#: Characters that are special in LaTeX.
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "−": "$-$", "·": r"$\cdot$", "√": r"$\surd$", "²": "$^2$", "ε": r"$\varepsilon$",

@@ -77,11 +77,11 @@ _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidge
 _CURVE, _TIMELINE = 1 / 3, 1 / 4
 #: Rows of the phase table that are in view at first.
 _ROWS = 8
-#: Characters of width at which the side shows figures beside their names, in a window that has room for it.
+#: Width in characters at which the side panels show figures beside their names, if the window has room.
 _SIDE = 56
 #: At the curve, until the exact one has come from another machine.
 _COARSE = "coarse: means of short parts, the exact curve is not here yet"
-#: Milliseconds between panels that are made before anybody asks for them.
+#: Milliseconds between panels that are made in advance.
 _PAUSE = 50
 
 
@@ -102,7 +102,7 @@ class _Scrolled(QScrollArea):
 
 
 class _Plots(QSplitter):
-    """The curve above the timeline; `divide` says how high the latter is, of so many pixels."""
+    """The curve above the timeline; `divide` gives the latter's height, pixels, for that of both."""
 
     def __init__(self, divide: Callable[[int], int]) -> None:
         super().__init__(Qt.Orientation.Vertical)
@@ -110,9 +110,9 @@ class _Plots(QSplitter):
         set_up(self, objectName="plots", childrenCollapsible=False)
 
     def share(self) -> None:
-        whole = self.height() - self.handleWidth()
-        low = self._divide(whole)
-        self.setSizes([whole - low, low])
+        height = self.height() - self.handleWidth()
+        low = self._divide(height)
+        self.setSizes([height - low, low])
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -121,7 +121,7 @@ class _Plots(QSplitter):
 
 
 class TracePage(Page):
-    """Shows the snapshots of its workbench, and hands it what the user does."""
+    """Shows the snapshots of its workbench, and passes on the user's actions."""
 
     KIND = "trace"
     NAME = "main"
@@ -205,7 +205,7 @@ class TracePage(Page):
         self._docks: dict[str, QDockWidget] = {}
         self._panels: dict[str, AnyPanel] = {}  # those that are made
         self._specs = {spec.id: spec for spec in panels()}
-        self._wanted: dict[str, list[Callable[[AnyPanel], object]]] = {name: [] for name in self._specs}
+        self._made_calls: dict[str, list[Callable[[AnyPanel], object]]] = {name: [] for name in self._specs}
         last: dict[str, QDockWidget] = {}
         self._roomy: set[str] = set()  # panels below that have had the height that they need
         self._behind = set(self._specs)  # panels that nobody sees
@@ -229,12 +229,12 @@ class TracePage(Page):
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
 
     def when_made(self, panel_id: str, act: Callable[[AnyPanel], object]) -> None:
-        """Call `act` with a panel once it is there: it is made when it first comes to the front, as making
-        all of them takes as long as the rest of the page."""
+        """Call `act` with a panel once it is made: when it first comes to the front, as making all of them
+        takes as long as the rest of the page."""
         if panel_id in self._panels:
             act(self._panels[panel_id])
         else:
-            self._wanted[panel_id].append(act)
+            self._made_calls[panel_id].append(act)
 
     def _make_panel(self, panel_id: str) -> None:
         dock = self._docks[panel_id]
@@ -246,7 +246,7 @@ class TracePage(Page):
         area.setWidget(panel)
         join(area)
         themes.dress(area, self._theme)
-        for act in self._wanted.pop(panel_id):
+        for act in self._made_calls.pop(panel_id):
             act(panel)
 
     def _connect_table(self, panel: TablePanel) -> None:
@@ -254,8 +254,8 @@ class TracePage(Page):
         panel.view.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
 
     def _give_room(self, spec: PanelSpec) -> None:
-        """A panel below that comes to the front for the first time gets the height that it needs, of what the
-        plots can spare; after that it is the user's."""
+        """Give a panel below the plots, when it first comes to the front, the height that it needs, if the
+        plots can spare it; after that the user sets it."""
         panel = self._panels.get(spec.id)
         dock = self._docks[spec.id]
         if spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
@@ -267,30 +267,30 @@ class TracePage(Page):
         def give() -> None:
             around = dock.height() - dock.widget().height()
             spare = self._plots.height() - self._plots_need()
-            wanted = min(panel.room() + around, dock.height() + spare)
-            if dock.isVisible() and dock.height() < wanted:
-                self.resizeDocks([dock], [wanted + self._tabs_below(dock)], Qt.Orientation.Vertical)
+            height = min(panel.room() + around, dock.height() + spare)
+            if dock.isVisible() and dock.height() < height:
+                self.resizeDocks([dock], [height + self._tabs_below(dock)], Qt.Orientation.Vertical)
 
         QTimer.singleShot(0, self, give)  # when it has been laid out
 
     def _tabs_below(self, dock: QDockWidget) -> int:
-        """Height of the tabs that a dock is one of; what `resizeDocks` is asked for holds them too."""
+        """Height of the tab bar of a dock, which `resizeDocks` counts too."""
         bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
         titled = [bar for bar in bars if dock.windowTitle() in map(bar.tabText, range(bar.count()))]
         return max((bar.sizeHint().height() for bar in titled), default=0)
 
     def _plots_need(self) -> int:
-        """Pixels that the plots have at least before panels below get more by themselves."""
+        """The height (pixels) of the plots that panels below do not take by themselves."""
         high = self.frame.height() * (_CURVE + (_TIMELINE if self.settings.timeline_shown else 0))
         return math.ceil(high) + self._plots.handleWidth()
 
-    def _timeline_height(self, whole: int) -> int:
-        """Of the height of both plots: as the user left it, at first a part of the window, as far as the
-        curve keeps its own."""
+    def _timeline_height(self, height: int) -> int:
+        """The height of the timeline, for that of both plots: as the user left it, at first a part of the
+        window, if the curve keeps its minimum."""
         share, high = self.settings.timeline_share, self.frame.height()
         if share is not None:
-            return round(whole * share)
-        return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
+            return round(height * share)
+        return min(max(round(0.38 * height), math.ceil(_TIMELINE * high)), height - math.ceil(_CURVE * high))
 
     def panel(self, panel_id: str) -> AnyPanel:
         """The widget of a panel."""
@@ -298,7 +298,7 @@ class TracePage(Page):
         return self._panels[panel_id]
 
     def _turned(self, spec: PanelSpec, on_top: bool) -> None:
-        """A panel has come to the front, or went from it: it is drawn anew only where it can be seen."""
+        """A panel has come to the front or left it; it is updated only in front."""
         if on_top:
             self._behind.discard(spec.id)
             self._bring_up(spec.id)
@@ -325,7 +325,7 @@ class TracePage(Page):
         self._docks[panel_id].raise_()
 
     def go_to_panel(self, panel_id: str) -> None:
-        """Show a panel and give it the keys."""
+        """Show a panel and give it the focus."""
         self.show_panel(panel_id)
         panel = self.panel(panel_id)
         parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
@@ -333,8 +333,8 @@ class TracePage(Page):
         first.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _turn_panel(self, panel_id: str) -> None:
-        """Show it and give it the keys; what is in front already goes. Qt's own action would also hide what
-        only stands behind another tab."""
+        """Show a panel and give it the focus, or hide it if it is in front. Qt's own action would also hide
+        one that is behind another tab."""
         dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.close()
@@ -352,10 +352,10 @@ class TracePage(Page):
         super()._make_actions()
         self._toolbar.addSeparator()
         self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
-        shown = self.menus["View"].addMenu("Panels")
+        submenu = self.menus["View"].addMenu("Panels")
         explained = self.menus["Help"].addMenu("Panels explained")
         for spec in self._specs.values():
-            turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
+            turn = submenu.addAction(spec.title, partial(self._turn_panel, spec.id))
             tip = f"Bring the panel {spec.title.lower()} to the front; hide it if it is there"
             self._turns[spec.id] = set_up(turn, checkable=True, statusTip=tip)
             dock = self._docks[spec.id]
@@ -391,8 +391,8 @@ class TracePage(Page):
                 opener.setStatusTip(sample.text)
 
     def _add_steady(self, action: QAction) -> None:
-        """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
-        window with each."""
+        """A button of the toolbar for an action whose text often changes: Qt's own would lay out the window
+        with each change."""
         button = set_up(
             QToolButton(), autoRaise=True, focusPolicy=Qt.FocusPolicy.NoFocus, statusTip=action.statusTip(),
             iconSize=self._toolbar.iconSize(), accessibleName=action.text(), clicked=action.trigger,
@@ -421,15 +421,15 @@ class TracePage(Page):
         view.curvesAsked.connect(self.choose_curves)
         rows = self.timeline.view
         rows.noteAsked.connect(lambda location, time_s: self.desk.annotate(time_s, location))
-        for one, other in ((view, rows), (rows, view)):
-            one.selectionChanged.connect(bench.select)
-            one.noteActivated.connect(self._edit_note)
-            one.pictureRequested.connect(self.copy_picture)
-            one.cursorMoved.connect(other.set_cursor)
-            one.cursorMoved.connect(self._show_cursor)
-            one.limitAsked.connect(self.limit_analysis)
-            one.rangeChanged.connect(lambda *_, other=other: other.follow())
-            one.rangeChanged.connect(lambda *_: self._show_selection())
+        for plot, other in ((view, rows), (rows, view)):
+            plot.selectionChanged.connect(bench.select)
+            plot.noteActivated.connect(self._edit_note)
+            plot.pictureRequested.connect(self.copy_picture)
+            plot.cursorMoved.connect(other.set_cursor)
+            plot.cursorMoved.connect(self._show_cursor)
+            plot.limitAsked.connect(self.limit_analysis)
+            plot.rangeChanged.connect(lambda *_, other=other: other.follow())
+            plot.rangeChanged.connect(lambda *_: self._show_selection())
 
     def _connect_views(self, panel: ViewsPanel) -> None:
         panel.viewAsked.connect(self.desk.show_view)
@@ -438,7 +438,7 @@ class TracePage(Page):
         panel.noteAsked.connect(self.annotate)
 
     def show_place(self, phase: int, start_s: float, end_s: float, location: int) -> None:
-        """Show a range, a phase and a location of which something is said; -1: none."""
+        """Show the range, phase and location that a link refers to; -1: none."""
         self.workbench.select_phase(phase if phase >= 0 else None)
         self.desk.go_to(start_s, end_s)
         if location >= 0:
@@ -446,7 +446,7 @@ class TracePage(Page):
 
     @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
-        """Left and Right belong to a table, slider or picture that has the focus, else to the plot."""
+        """Leave Left and Right to a table, slider or picture with the focus, else to the plot."""
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
@@ -461,20 +461,20 @@ class TracePage(Page):
     # ---- showing
 
     def _show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        """Draw the difference."""
+        """Draw what differs."""
         if new.document is not old.document or new.run is not old.run:
             self._show_document(old, new)
-        view, before = new.project.view, old.project.view
+        view, last = new.project.view, old.project.view
         afresh, both = new.run is not old.run, (self.curve_view, self.timeline.view)
         for plot in both:
             plot.show_over(fit=new.fit, limit=new.project.limit, phase=view.phase, boundaries=new.boundaries)
-            if afresh or view.selection != before.selection:
+            if afresh or view.selection != last.selection:
                 plot.set_selection(view.selection)
             if afresh or new.project.annotations is not old.project.annotations:
                 locations = () if new.document is None else new.document.locations
                 plot.set_annotations(new.project.annotations, locations)
         self.curve_view.show_over(locked=new.project.phases.locked, firm=new.firm)
-        if afresh or view.shown != before.shown:
+        if afresh or view.shown != last.shown:
             self.curve_view.set_shown(view.shown)
         if new.explained is not old.explained:
             explained = new.explained
@@ -488,9 +488,9 @@ class TracePage(Page):
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
-        other = new.document is not old.document or new.run is not old.run  # which nobody is to hold any more
+        changed = new.document is not old.document or new.run is not old.run  # all let go of the old one
         for panel_id in list(self._panels):
-            if other or panel_id not in self._behind:
+            if changed or panel_id not in self._behind:
                 self._bring_up(panel_id)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
@@ -502,7 +502,7 @@ class TracePage(Page):
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
         if not self._fits_timer.isActive():
-            # What another number of phases asks for is asked after this.
+            # Work for another number of phases is requested after this.
             if self.workbench.running_fits or new.refining or new.project.phases != old.project.phases:
                 self._fits_timer.start()
         elif not new.refining:
@@ -514,7 +514,7 @@ class TracePage(Page):
         self._refresh_actions()
 
     def _show_fits(self) -> None:
-        """Fits that take longer than a moment, among the tasks."""
+        """Show fits that take longer than a moment among the tasks."""
         running = self.workbench.running_fits
         for key in ("exact", "fit", "sweep", "waiting", "helps"):
             self.show_task(key, *running.get(key, (None,)))
@@ -585,37 +585,36 @@ class TracePage(Page):
         self._cursor = time_s
         run, text = self.workbench.snapshot.run, ""
         if run is not None:
-            known = not math.isnan(time_s)
-            text = self._reading_text(run.curve, time_s) if known else self._run_text(run)
+            pointing = not math.isnan(time_s)
+            text = self._reading_text(run.curve, time_s) if pointing else self._run_text(run)
         self._cursor_text.setText(text)
 
     def _run_text(self, run: TraceRun) -> str:
-        """What is analysed, on average."""
-        curve, of, seen = run.curve, run.curve.quantity, self.curve_view.levels_note
+        """The mean of what is analysed, in words."""
+        curve, kind, seen = run.curve, run.curve.quantity, self.curve_view.levels_note
         long, mean = quantity(curve.duration, "s"), digits(curve.mean)
-        text = f"{of.name}: {long}, on average {mean} {of.unit}".rstrip()
-        if of.counted:
-            about, unit = (
-                (f"{long},", "processors computing") if of == PROCESSORS else (f"{of.name}: {long},", of.unit)
-            )
+        text = f"{kind.name}: {long}, on average {mean} {kind.unit}".rstrip()
+        if kind.counted:
+            plain = kind == PROCESSORS
+            about, unit = (long, "processors computing") if plain else (f"{kind.name}: {long}", kind.unit)
             part = 100 * curve.mean / (curve.capacity or 1)
-            text = f"{about} on average {mean} of {curve.capacity:g} {unit} ({part:.0f} %)"
+            text = f"{about}, on average {mean} of {curve.capacity:g} {unit} ({part:.0f} %)"
         return f"{'' if run.limit is None else 'analysed: '}{text}{f'; shown: {seen}' if seen else ''}"
 
     def _reading_text(self, curve: StepCurve, time_s: float) -> str:
-        """What there is at an instant, in the words and digits beside the cursor."""
+        """The values at an instant, in the words and digits beside the cursor."""
         a, b = self.curve_view.visible_range()
-        text, reading, of = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
+        text, reading, kind = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
         if reading is None:
             return text
-        level, all_ = format_number(reading.level), f" of {curve.capacity:g}" if of.counted else ""
-        if of == PROCESSORS:
+        level, all_ = format_number(reading.level), f" of {curve.capacity:g}" if kind.counted else ""
+        if kind == PROCESSORS:
             text += f"   {level}{all_} processors at this instant"
         else:
-            text = f"{text}   {of.name} {level}{all_} {of.unit}".rstrip()
+            text = f"{text}   {kind.name} {level}{all_} {kind.unit}".rstrip()
         if reading.phase is not None:
-            left = signed(reading.level - reading.fit)
-            text += f"   phase {reading.phase + 1}: fit {format_number(reading.fit)}, residual {left}"
+            residual = signed(reading.level - reading.fit)
+            text += f"   phase {reading.phase + 1}: fit {format_number(reading.fit)}, residual {residual}"
         return text
 
     def _show_selection(self) -> None:
@@ -636,7 +635,7 @@ class TracePage(Page):
     # ---- runs of the project
 
     def show_runs(self, titles: dict[int, str], current: int | None) -> None:
-        """A tab for each run that was opened, by its place in the project; none for a single one."""
+        """A tab for each open run, by its place in the project; none for a single one."""
         tabs = self.run_tabs
         tabs.blockSignals(True)
         while tabs.count() > len(titles):
@@ -658,13 +657,13 @@ class TracePage(Page):
             self.desk.projects.show_run(run)
 
     def step_run(self, by: int) -> None:
-        """The run of the next tab, or of the one before."""
+        """Go to the run `by` tabs further."""
         tabs = self.run_tabs
         if tabs.count() > 1:
             tabs.setCurrentIndex((tabs.currentIndex() + by) % tabs.count())
 
     def show_beside(self) -> None:
-        """This trace in another window too, for one trace beside another."""
+        """Open this trace in another window too."""
         document = self.snapshot.document
         assert document is not None
         self.frame.main.openRequested.emit(document.source, document.options)
@@ -672,12 +671,12 @@ class TracePage(Page):
     # ---- files
 
     def add_run_to_model(self) -> None:
-        """Add this run to the project's table of run times, and show that."""
+        """Add this run to the project's table of run times, and show the table."""
         self.show_panel("model")
         self.panel("model").add_this_run()
 
     def open_path(self, path: Path) -> None:
-        """Open here if nothing is open, else in another window; what is no trace on a page for it."""
+        """Open a trace here if nothing is open, else in another window; other files on their pages."""
         from desktop.data.runs import holds_experiment  # here, as it loads what an experiment needs
 
         if holds_measurements(path):
@@ -713,8 +712,8 @@ class TracePage(Page):
         self.ask_path("Open a trace that is a folder", self.open_path, mode="folder")
 
     def close_shown(self) -> None:
-        """Put the trace aside while others are opened; else close it and its project, or, where nothing is
-        open, the window."""
+        """Put the trace aside if others are open, else close it and its project, or the window if nothing is
+        open."""
         current = self.desk.projects.current
         if current is not None and len(self.desk.projects.open_runs) > 1:
             self.desk.projects.put_aside(current)  # it stays in the project
@@ -745,8 +744,8 @@ class TracePage(Page):
         """Open all; of several traces, ask whether they belong together."""
         from desktop.data.runs import holds_experiment
 
-        others = (holds_measurements, holds_experiment, is_project_file)
-        traces = [path for path in paths if not any(holds(path) for holds in others)]
+        kinds = (holds_measurements, holds_experiment, is_project_file)
+        traces = [path for path in paths if not any(holds(path) for holds in kinds)]
         if len(traces) < 2:
             self._open_each(paths)
         else:
@@ -767,15 +766,15 @@ class TracePage(Page):
 
     @property
     def vertical_locked(self) -> bool:
-        """Whether all processors are shown, wherever the view is moved."""
-        wanted = self.curve_view.levels.mode
-        return wanted == "all" or (wanted == "start" and not self.curve_view.levels_note)
+        """Whether all processors stay shown when the view is moved."""
+        mode = self.curve_view.levels.mode
+        return mode == "all" or (mode == "start" and not self.curve_view.levels_note)
 
     def set_vertical_locked(self, locked: bool) -> None:
         (self.curve_view.show_all_levels if locked else self.curve_view.fit_levels)()
 
     def levels_changed(self) -> None:
-        """Other processors are shown upright: what else says so."""
+        """Update the texts and commands that depend on the vertical range."""
         self._show_cursor(self._cursor)
         self._refresh_actions()
 
@@ -785,14 +784,14 @@ class TracePage(Page):
         self.timeline.view.set_percent(shown)
 
     def show_critical_path(self, shown: bool) -> None:
-        """The critical path of the run in the timeline; it is found in the background when it is wanted."""
+        """Show the critical path of the run in the timeline; if necessary, compute it in the background."""
         if shown != self.timeline.view.path_shown:
             self.timeline.view.show_path(shown)
             self.workbench.watch("timeline", frozenset({"ranges", "accounts"}) if shown else frozenset())
             self._refresh_actions()
 
     def set_timeline_shown(self, shown: bool) -> None:
-        """The timeline under the curve, if the trace has any."""
+        """Show the timeline under the curve, if the trace has one."""
         self.settings.timeline_shown = shown
         self._place_timeline()
 
@@ -808,13 +807,13 @@ class TracePage(Page):
         self.timeline.start_search()
 
     def find_next(self, forward: bool = True) -> None:
-        """The next (previous) time that this region is entered; asks for a name if there is none."""
+        """Go to the next (previous) enter of the region searched for; ask for a name if there is none."""
         self.set_timeline_shown(True)
         self.timeline.find_next(forward)
 
     @property
     def busy(self) -> bool:
-        """Something asked for is not shown yet."""
+        """Whether a result is still awaited."""
         return self.workbench.busy or self.timeline.busy or self.desk.busy
 
     def selected_range(self) -> tuple[float, float] | None:
@@ -829,7 +828,7 @@ class TracePage(Page):
         return None
 
     def limit_analysis(self, span: tuple[float, float] | None) -> None:
-        """Analyse a range of time only; None: the whole run again. What was selected for it is let go."""
+        """Analyse a range of time only, and clear the selection; None: the whole run again."""
         self.workbench.limit_to(span)
         if span is not None and self.snapshot.project.limit is not None:
             self.workbench.select(None)
@@ -846,7 +845,7 @@ class TracePage(Page):
             self.curve_view.zoom_to(*selection)
 
     def escape(self) -> None:
-        """End the innermost thing: a held break, then the selection."""
+        """End a drag, else the call stack shown, else the selection."""
         if self.curve_view.cancel_drag():
             self.workbench.cancel_drag()
         elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
@@ -877,7 +876,7 @@ class TracePage(Page):
             self.workbench.add_breakpoint(self._cursor)
 
     def on_selected_breakpoint(self, act: Callable[[int], None]) -> None:
-        """Act on the break at which the selected phase ends."""
+        """Act on the breakpoint at which the selected phase ends."""
         phase = self.workbench.snapshot.project.view.phase
         if phase is not None:
             act(phase + 1)
@@ -890,13 +889,13 @@ class TracePage(Page):
             image, name = plot.picture(), plot.accessibleName() or "Plot"
         else:
             below = [self.timeline.view] if self.timeline.isVisible() else []
-            image = stacked([shown.picture() for shown in (self.curve_view, *below)])
+            image = stacked([p.picture() for p in (self.curve_view, *below)])
             name = "Curve and timeline" if below else "Curve"
         QGuiApplication.clipboard().setImage(image)
         self.say(f"{name}: the picture is on the clipboard")
 
     def export_figure(self, figure: str = "") -> None:
-        """A figure in a file, of a size in mm; `figure` is the one that is chosen first."""
+        """Ask for a file and size in mm for a figure; `figure`: the one chosen first."""
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
@@ -909,29 +908,29 @@ class TracePage(Page):
         dialog.open()
 
     def make_report(self) -> None:
-        """The run and its phases as HTML, PDF or slides."""
+        """Ask for a file, and report the run and its phases as HTML, PDF or slides."""
         ReportDialog(
             self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
             colours=self._theme.colours, by_region=self.timeline.view.by_region, settings=self.settings,
         ).open()  # fmt: skip
 
     def present(self) -> None:
-        """The curve over the whole screen, with what is in view."""
+        """Present the visible range on a whole screen, or end that."""
         if self.presentation is not None:
             self.presentation.close()
             return
         from desktop.ui.presentation import present
 
-        def left() -> None:
+        def ended() -> None:
             self.presentation = None
             self._refresh_actions()
 
         nav, span = self.curve_view.navigation, self.curve_view.visible_range()
         part = None if span == (nav.start, nav.end) else span
-        self.presentation = present(self.workbench, self, self._theme, self._results.deliver, part, left)
+        self.presentation = present(self.workbench, self, self._theme, self._results.deliver, part, ended)
 
     def turn_console(self) -> None:
-        """The Python console on, if the user agrees, or off."""
+        """Turn the Python console on, if the user agrees, or off."""
         if self.console is not None:
             self.console.close()
             return
@@ -977,7 +976,7 @@ class TracePage(Page):
     # ---- layout
 
     def reset_layout(self) -> None:
-        """All panels back to their first places."""
+        """Put all panels back to their first places."""
         self.settings.forget_page(self.NAME)
         self.restoreState(self._first_layout, STATE_VERSION)
         for dock in self._docks.values():
@@ -988,22 +987,22 @@ class TracePage(Page):
         QTimer.singleShot(0, self, self._hide_stale_tabs)
 
     def _raise_first(self) -> None:
-        """The tabs that are on top at first; of docks shown together Qt takes the last."""
+        """Raise the tabs that are on top at first; Qt raises the last of docks shown together."""
         for panel in ("phases", "table"):
             self._docks[panel].raise_()
 
     def _hide_stale_tabs(self) -> None:
-        """Qt leaves tab bars in view that no panels are behind: of docks that were tabbed before the window
-        was shown or are hidden, and where a layout was restored, those in use before."""
-        shown = [dock for dock in self._docks.values() if not dock.isHidden()]
+        """Hide tab bars that Qt leaves in view without panels: of docks that were tabbed before the window
+        was shown, of hidden ones, and those in use before a layout was restored."""
+        visible = [dock for dock in self._docks.values() if not dock.isHidden()]
         together = [
-            {other.windowTitle() for other in (dock, *self.tabifiedDockWidgets(dock)) if other in shown}
-            for dock in shown
+            {other.windowTitle() for other in (dock, *self.tabifiedDockWidgets(dock)) if other in visible}
+            for dock in visible
         ]
         bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
         titles = [{bar.tabText(i) for i in range(bar.count())} for bar in bars]
-        for k, (bar, own) in enumerate(zip(bars, titles, strict=True), 1):
-            if own and (own not in together or own in titles[k:]):
+        for k, (bar, texts) in enumerate(zip(bars, titles, strict=True), 1):
+            if texts and (texts not in together or texts in titles[k:]):
                 bar.hide()
 
     def _restore_layout(self) -> None:
@@ -1018,7 +1017,7 @@ class TracePage(Page):
             dock.hide()
 
     def _dock_sizes(self, window: QSize) -> tuple[int, int]:
-        """Width at the side and height below that docks have at first in a window of that size."""
+        """The first width of docks at the side, and height of those below, in a window of a size."""
         font, view, dock = self.fontMetrics(), self.panel("table").view, self._docks["table"]
         head, row = view.horizontalHeader().sizeHint().height(), view.verticalHeader().defaultSectionSize()
         around = 2 * view.frameWidth() + int(1.3 * font.height()) + self._tabs_below(dock)
@@ -1044,10 +1043,10 @@ class TracePage(Page):
             self._grow_docks()
 
     def _grow_docks(self) -> None:
-        """Docks that had at most their first size get it anew; Qt would leave them as they are."""
+        """Give docks that had at most their first size that of the new window; Qt would not."""
         before, now = self._dock_sizes(self._sized_for), self._dock_sizes(self.size())
         self._sized_for = self.size()
-        for k, (panel, way) in enumerate(
+        for k, (panel, orientation) in enumerate(
             (("phases", Qt.Orientation.Horizontal), ("table", Qt.Orientation.Vertical))
         ):
             # Of docks behind each other only the one on top has its size.
@@ -1055,10 +1054,10 @@ class TracePage(Page):
                 size = (dock.width(), dock.height())[k]
                 seen = not dock.visibleRegion().isEmpty() and not dock.isFloating()
                 if seen and size <= before[k] < now[k]:
-                    self.resizeDocks([dock], [now[k]], way)
+                    self.resizeDocks([dock], [now[k]], orientation)
 
     def _place_timeline(self) -> None:
-        """Under the curve, if there is one and it is wanted, at the height it had."""
+        """Show the timeline if there is one and it is switched on, at its last height."""
         shown = self.timeline.view.timeline is not None and self.settings.timeline_shown
         if shown and self.timeline.isHidden():
             self.timeline.show()
@@ -1078,7 +1077,7 @@ class TracePage(Page):
         return self.desk.save()
 
     def _hear_of_line(self, words: str) -> None:
-        """What is said of the line to another machine, in whatever thread."""
+        """Show the state of the line to another machine; called in any thread."""
         task = Task(words) if words else None
         self._results.deliver(lambda: self.frame.show_task("line", task))
 
@@ -1096,7 +1095,7 @@ class TracePage(Page):
         self.workbench.close()
 
     def warm_up(self) -> None:
-        """Load what the first trace will need, once the window is on screen."""
+        """Load what the first trace needs, once the window is on screen."""
         QTimer.singleShot(0, self.workbench.warm_up)
         # The panels that come with it, one in each turn of the event loop.
         for turn, panel_id in enumerate(("phases", "table"), 1):
