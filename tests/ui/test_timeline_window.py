@@ -535,7 +535,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TraceP
     view.zoom_to(0.1, 0.2)
     qtbot.keyClick(pane._search, Qt.Key.Key_Return)
     settle(qtbot, opened)
-    assert view._found == (4, pytest.approx(WRITE / 1e6), pytest.approx((WRITE + 3) / 1e6))
+    assert view._occurrence == (4, pytest.approx(WRITE / 1e6), pytest.approx((WRITE + 3) / 1e6))
     a, b = view.visible_range()
     assert a < WRITE / 1e6 < b and b - a == pytest.approx(0.1)
     opened.actions_by_id["find_next"].trigger()
@@ -547,19 +547,19 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TraceP
     for _ in range(5):
         opened.actions_by_id["find_next"].trigger()
         settle(qtbot, opened)
-        assert view._found is not None
-        seen.append((view._found[0], round(view._found[1], 9)))
+        assert view._occurrence is not None
+        seen.append((view._occurrence[0], round(view._occurrence[1], 9)))
     assert seen == [(0, 0.05), (2, 0.05), (4, 0.05), (6, 0.05), (0, 0.15)]
     opened.actions_by_id["find_previous"].trigger()
     settle(qtbot, opened)
-    assert view._found is not None and view._found[:2] == (6, pytest.approx(0.05))
+    assert view._occurrence is not None and view._occurrence[:2] == (6, pytest.approx(0.05))
     pane._search.setText("nothing like it")
     assert pane._result.text() == "no such region is entered"
     # What begins with the run is found too, from where nothing is before it.
     pane._search.setText("main")
     opened.actions_by_id["find_next"].trigger()
     settle(qtbot, opened)
-    assert view._found == (0, 0.0, 1.0)
+    assert view._occurrence == (0, 0.0, 1.0)
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")
@@ -582,19 +582,19 @@ def test_return_finds_while_the_list_of_names_is_open(qtbot: QtBot, opened: Trac
     type_in("recv")
     press(Qt.Key.Key_Return)
     assert QApplication.activePopupWidget() is None
-    assert view._found is not None and view._found[:2] == (0, pytest.approx(0.25))
+    assert view._occurrence is not None and view._occurrence[:2] == (0, pytest.approx(0.25))
     type_in("recv")
     press(Qt.Key.Key_F3, shift=True)
-    assert view._found[:2] == (6, pytest.approx(0.25))  # the last before the end of the view
+    assert view._occurrence[:2] == (6, pytest.approx(0.25))  # the last before the end of the view
     type_in("recv")
     press(Qt.Key.Key_Return, shift=True)
-    assert view._found[:2] == (6, pytest.approx(0.25))
+    assert view._occurrence[:2] == (6, pytest.approx(0.25))
     press(Qt.Key.Key_Return, shift=True)
-    assert view._found[:2] == (4, pytest.approx(0.25))
+    assert view._occurrence[:2] == (4, pytest.approx(0.25))
     type_in("file")
     press(Qt.Key.Key_Down)
     press(Qt.Key.Key_Return)
-    assert pane._search.text() == "MPI_File_write" and view._found[0] == 4
+    assert pane._search.text() == "MPI_File_write" and view._occurrence[0] == 4
     type_in("rec")
     press(Qt.Key.Key_Escape)
     assert pane._search.text() == "rec"
@@ -622,7 +622,7 @@ def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: T
     assert [row.strip().split(":")[0] for row in view._stack[2][1:]] == ["main", "MPI_File_write"]
     assert pane._result.text().endswith("process 2 – rank 2 thread 0")
     opened.actions_by_id["nothing"].trigger()
-    assert view._stack is None and view._found is not None
+    assert view._stack is None and view._occurrence is not None
 
 
 def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, opened: TracePage) -> None:
@@ -633,8 +633,8 @@ def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, o
     def found(action: str) -> tuple[int, float]:
         opened.actions_by_id[action].trigger()
         settle(qtbot, opened)
-        assert view._found is not None
-        return view._found[0], round(view._found[1], 9)
+        assert view._occurrence is not None
+        return view._occurrence[0], round(view._occurrence[1], 9)
 
     pane._search.setText("MPI_Recv")
     view.show_all()
@@ -681,7 +681,7 @@ def test_a_long_search_says_so_and_the_last_one_wins(
     opened.actions_by_id["find_next"].trigger()
     go_on.set()
     settle(qtbot, opened)
-    assert view._found is not None and view._found[:2] == (4, pytest.approx(WRITE / 1e6))
+    assert view._occurrence is not None and view._occurrence[:2] == (4, pytest.approx(WRITE / 1e6))
     assert pane._result.text().startswith("MPI_File_write")
     qtbot.wait(500)
     assert pane._result.text().startswith("MPI_File_write")

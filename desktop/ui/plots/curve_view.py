@@ -83,19 +83,19 @@ class Reading:
     fit: float = math.nan
 
 
-def _first_other(known: Columns, c: Columns) -> int:
-    """The first column in which they differ; as many as there are if none does."""
-    other = np.zeros(c.steps.size, bool)
-    for a, b in zip(known, c, strict=True):
-        other |= a.view(np.int64) != b.view(np.int64)  # NaN is like NaN
-    return int(np.argmax(other)) if other.any() else other.size
+def _first_other(old: Columns, c: Columns) -> int:
+    """The first column in which they differ; their number if none does."""
+    differs = np.zeros(c.steps.size, bool)
+    for a, b in zip(old, c, strict=True):
+        differs |= a.view(np.int64) != b.view(np.int64)  # NaN is like NaN
+    return int(np.argmax(differs)) if differs.any() else differs.size
 
 
 class CurveView(TimePlot):
     """Utilization of one run with its phases; all lanes share one time axis, cursor and selection.
 
-    Signals tell what the user did with the mouse. `breakpointDragged` follows it (and ends with the old time
-    if the drag is given up), `breakpointDropped` comes once, when the button is released.
+    Signals follow the mouse: `breakpointDragged` every move (the last one has the old time if the drag is
+    cancelled), `breakpointDropped` once, when the button is released.
     """
 
     FIGURE, HELP = "curve", "guide.md#the-curve"
@@ -114,8 +114,8 @@ class CurveView(TimePlot):
     def __init__(
         self, without: str = "No curve is open. File > Open shows one.", *, one_beside: bool = False
     ) -> None:
-        """`without`: what is said while there is no curve. `one_beside`: overview or residual, not both, in
-        whatever height; what is not shown is not worked out."""
+        """`without`: the text shown without a curve. `one_beside`: overview or residual, never both; the
+        hidden one is not computed."""
         super().__init__()
         self._without, self._one_beside = without, one_beside
         self._curve: StepCurve | None = None
@@ -124,7 +124,7 @@ class CurveView(TimePlot):
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
-        self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
+        self._cached_heights: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
         self._grown: list[tuple[QRectF, Draw]] = []  # what alone is to be painted, and by what
@@ -153,7 +153,7 @@ class CurveView(TimePlot):
     # ---- what is shown -------------------------------------------------------------------------
 
     def set_curve(self, curve: StepCurve | None, stack: Mapping[str, StepCurve] | None = None) -> None:
-        """Show another curve, in whole; `stack` gives the levels of the activities on the same time axis.
+        """Show another curve, all of it; `stack`: the levels of the activities on the same time axis.
 
         A curve over the same time (rebuilt by other rules) keeps the visible range and its history.
         """
@@ -181,8 +181,8 @@ class CurveView(TimePlot):
     def grow(
         self, curve: StepCurve, stack: Mapping[str, StepCurve], fit: PhaseFit | None, until: float
     ) -> None:
-        """Go on with a run that has grown: its curve with its fit, on an axis up to `until` (s). Who sees the
-        whole run goes on seeing it. While the axis stays as it is, only what differs is painted."""
+        """Show a run that has grown: its curve with its fit, on an axis up to `until` (s). A view of the
+        whole run stays whole. While the axis stays the same, only what differs is painted."""
         first, same_axis = self._curve is None, self._nav.end == until
         self._curve, self._stack, self._over = curve, dict(stack), replace(self._over, fit=fit)
         if first:
@@ -194,25 +194,25 @@ class CurveView(TimePlot):
             self._redraw()
             self.dirty()
             return
-        before, seen, steps = self._plot, self._levels_seen, self._steps_note
+        old, seen, steps = self._plot, self._levels_seen, self._steps_note
         self._rest_timer.stop()
         self._coarse = 1  # it would be drawn twice
         self._stale = self._base_stale = True
         self.prepare(self.viewport().devicePixelRatioF())
-        rects = self._differing(before, seen, steps)
+        rects = self._differing(old, seen, steps)
         self.dirty(*(rect for rect, _ in rects))
         self._grown = rects
         self._marks_moved()
 
     def _differing(
-        self, before: PlotData | None, seen: tuple[float, float, bool], steps: str
+        self, old: PlotData | None, seen: tuple[float, float, bool], steps: str
     ) -> list[tuple[QRectF, Draw]]:
-        """What a run that has grown has changed, on the same axis of time, with what paints it; empty:
-        anything."""
-        now, second = self._plot, [] if before is None else before.lanes[1:]
-        if before is None or now is None or seen != self._levels_seen or self._tracks:
+        """The rectangles that a grown run changes on the same time axis, with their paint functions; empty:
+        all."""
+        new, second = self._plot, [] if old is None else old.lanes[1:]
+        if old is None or new is None or seen != self._levels_seen or self._tracks:
             return []
-        if (before.fit is None) != (now.fit is None):
+        if (old.fit is None) != (new.fit is None):
             return []
         rects: list[tuple[QRectF, Draw]] = [
             (self._main.rect, self._draw_main),
@@ -222,19 +222,19 @@ class CurveView(TimePlot):
             rects.append((self._rail, self._draw_rail))
         if self._residual.rect.height():
             rects.append((self._residual.rect, self._draw_residual))
-        if [lane.note for lane in now.lanes[1:]] != [lane.note for lane in second]:
+        if [lane.note for lane in new.lanes[1:]] != [lane.note for lane in second]:
             rects.append((self._heading_rect, self._on_ground(self._paint_heading)))
-        if [lane.axis for lane in now.lanes[1:]] != [lane.axis for lane in second]:
+        if [lane.axis for lane in new.lanes[1:]] != [lane.axis for lane in second]:
             r, beside = self._residual.rect, (self._paint_residual_axis, self._paint_levels, self._paint_time)
             reach = title_reach(r.height())
             gutter = QRectF(0, r.top() - reach, r.left(), r.height() + 2 * reach)
             rects.append((gutter, self._on_ground(*beside)))
-        if (now.legend, now.doubt, self._steps_note) != (before.legend, before.doubt, steps):
+        if (new.legend, new.doubt, self._steps_note) != (old.legend, old.doubt, steps):
             rects.append((self._head_rect, self._on_ground(self._paint_legend)))
         return rects
 
     def _on_ground(self, *draws: Draw) -> Draw:
-        """They, with what is below them."""
+        """A function that paints the ground and then these."""
 
         def drawn(painter: QPainter, rect: QRectF) -> None:
             painter.fillRect(rect, QColor(self._theme.background))
@@ -249,14 +249,13 @@ class CurveView(TimePlot):
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
-        """What a run that grows has changed lies side by side, and is painted without the scene, which takes
-        five times as long."""
+        """Paint the changes of a grown run without the scene, which takes five times as long."""
         parts, self._grown = self._grown, []
-        rest = QRegion(event.region())
+        uncovered = QRegion(event.region())
         for rect, _ in parts:
-            rest -= QRegion(rect.toAlignedRect())
+            uncovered -= QRegion(rect.toAlignedRect())
         watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
-        if not parts or watched or not rest.isEmpty():
+        if not parts or watched or not uncovered.isEmpty():
             super().paintEvent(event)
             return
         with QPainter(self.viewport()) as painter:
@@ -278,7 +277,7 @@ class CurveView(TimePlot):
 
     def _over_changed(self, changed: set[str], previous: OverData) -> None:
         if "predicted" in changed and self._curve is not None:
-            # Where the run with changes lasts longer, the axis does.
+            # The axis is as long as the longer of the two runs.
             start, predicted = self._curve.start, self._over.predicted
             longer = 0.0 if predicted is None else predicted.duration_s
             if self._nav.reach(start + max(self._curve.duration, longer)):
@@ -297,14 +296,14 @@ class CurveView(TimePlot):
         self._redraw(base=False)
 
     def set_shown(self, activities: frozenset[str]) -> None:
-        """Which activities are drawn; computing alone gives the plain curve with its extremes."""
+        """Choose the activities drawn; computing alone gives the plain curve with its extremes."""
         self._activities = frozenset(activities)
         self._redraw()
         self.dirty()
 
     @property
     def activities(self) -> frozenset[str]:
-        """Which of them are drawn."""
+        """The activities that are drawn."""
         return self._activities
 
     def set_theme(self, theme: Theme) -> None:
@@ -316,65 +315,66 @@ class CurveView(TimePlot):
         """How levels are shown."""
         return self._levels
 
-    def set_levels(self, wanted: Levels) -> None:
-        if wanted != self._levels:
-            self._levels = wanted
+    def set_levels(self, levels: Levels) -> None:
+        if levels != self._levels:
+            self._levels = levels
             self._redraw()
 
-    def _change_levels(self, wanted: Levels) -> None:
-        if wanted != self._levels:
-            self.set_levels(wanted)
-            self.levelsChanged.emit(wanted)
+    def _change_levels(self, levels: Levels) -> None:
+        if levels != self._levels:
+            self.set_levels(levels)
+            self.levelsChanged.emit(levels)
 
     @property
     def heights(self) -> Heights | None:
-        """What the curve needs of a vertical axis, now; None without a curve."""
+        """The heights for a vertical axis of the visible range; None without a curve."""
         if self._curve is None:
             return None
-        of = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
-        if self._known is not None and self._known[0] == of:
-            return self._known[1]
+        key = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
+        if self._cached_heights is not None and self._cached_heights[0] == key:
+            return self._cached_heights[1]
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
-        self._known = of, RunData(curve=self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
-        return self._known[1]
+        heights = RunData(curve=self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
+        self._cached_heights = key, heights
+        return heights
 
     @property
     def levels_note(self) -> str:
-        """What is said of an axis that does not show all processors; "" where it does."""
-        known = self.heights
-        return "" if known is None else note(self._levels, known)
+        """A note on an axis that does not show all processors; "" if it does."""
+        heights = self.heights
+        return "" if heights is None else note(self._levels, heights)
 
     def zoom_levels(self, factor: float, about: float | None = None) -> None:
-        """Show levels `factor` times as close, about one of them or from the lower end on."""
-        known = self.heights
-        if known is not None:
-            self._change_levels(zoomed(self._levels, known, factor, about))
+        """Zoom in on levels by `factor`, about one of them or from the lower end."""
+        heights = self.heights
+        if heights is not None:
+            self._change_levels(zoomed(self._levels, heights, factor, about))
 
     def move_levels(self, part: float) -> None:
-        """Look higher up by a part of what is seen; lower if negative."""
-        known = self.heights
-        if known is not None:
-            self._change_levels(moved(self._levels, known, part))
+        """Move up by a part of the visible levels; down if negative."""
+        heights = self.heights
+        if heights is not None:
+            self._change_levels(moved(self._levels, heights, part))
 
     def fit_levels(self) -> None:
-        """Show the levels of the visible part."""
+        """Fit the vertical axis to the visible part."""
         self._change_levels(Levels("fit", log=self._levels.log))
 
     def show_all_levels(self) -> None:
-        """From 0 to all processors."""
+        """Show 0 to all processors."""
         self._change_levels(Levels("all", log=self._levels.log))
 
     def reset_levels(self) -> None:
-        """As at first: all processors, or what a low curve needs."""
+        """Show the first range: all processors, or that of a low curve."""
         self._change_levels(Levels("start", log=self._levels.log))
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
         options = super().axis_options()
-        known = self.heights
-        if known is not None:
+        heights = self.heights
+        if heights is not None:
             free, log = self._levels.mode != "hand", self._levels.log
-            ends = limits(self._levels, known)
+            ends = limits(self._levels, heights)
             options.append(plot_menu.AxisOption("y", self._curve_axis, *ends, free, log))
         return options
 
@@ -392,7 +392,7 @@ class CurveView(TimePlot):
             self._change_levels(Levels("hand", choice.low, choice.high, bool(choice.log)))
 
     def set_logarithmic(self, log: bool) -> None:
-        """A logarithmic axis, or a linear one; a range by hand does not outlive the change."""
+        """Make the axis logarithmic or linear; this ends a range set by hand."""
         mode = "start" if self._levels.mode == "hand" else self._levels.mode
         self._change_levels(Levels(mode, log=log))
 
@@ -425,17 +425,17 @@ class CurveView(TimePlot):
     def _layout(self, dpr: float) -> None:
         """Stack the lanes.
 
-        Where there is little height, the residual goes first, or what is asked for instead: the overview (out
-        of sight, above); then the other.
+        With little height the residual is left out first, or the overview if the user prefers the residual
+        (it is then out of sight, above); then the other.
         """
         em, band = self.fontMetrics().height(), self._band(dpr)
         height = self.height() - _LEAST_TRACK * em * len(self._tracks)
-        one, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em and not self._one_beside
+        enough, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em and not self._one_beside
         overview, residual = (
-            both or (one and not self._residual_first),
-            both or (one and self._residual_first),
+            both or (enough and not self._residual_first),
+            both or (enough and self._residual_first),
         )
-        self._room_for_one = one and not both
+        self._room_for_one = enough and not both
         self._run = LaneBox(band(em * (0.5 if overview else -5), em * 2.4))
         rail_top = self._run.rect.bottom() + em * 3.0 if overview else em * 1.5
         self._rail = band(rail_top, em * 1.35)
@@ -443,29 +443,29 @@ class CurveView(TimePlot):
         gap = em * 1.9 if residual else 0.0
         room = max(bottom - self._rail.bottom() - gap, 2.0)
         # The curve that is fitted keeps most of the height.
-        each = min(_TRACK * em, _TRACKS * room / max(len(self._tracks), 1))
-        room -= len(self._tracks) * each
+        track = min(_TRACK * em, _TRACKS * room / max(len(self._tracks), 1))
+        room -= len(self._tracks) * track
         self._main.rect = band(self._rail.bottom(), room * (0.74 if residual else 1.0))
         main = self._main.rect
         self._residual.rect = QRectF(main.left(), main.bottom(), main.width(), 0.0)
         if residual:
             self._residual.rect = band(main.bottom() + gap, room * 0.26)
         top = self._residual.rect.bottom()
-        space = min(0.5 * em, 0.2 * each)
+        space = min(0.5 * em, 0.2 * track)
         self._track_boxes = [
-            LaneBox(band(top + k * each + space, each - space)) for k in range(len(self._tracks))
+            LaneBox(band(top + k * track + space, track - space)) for k in range(len(self._tracks))
         ]
         top = self._bottom
         self._axis = QRectF(main.left(), top, main.width(), self.height() - top)
 
     @property
     def _bottom(self) -> float:
-        """Where the lowest lane ends."""
+        """The bottom of the lowest lane."""
         return (self._track_boxes[-1] if self._track_boxes else self._residual).rect.bottom()
 
     @property
     def _tracks_rect(self) -> QRectF:
-        """All tracks with their axes."""
+        """The rectangle of all tracks with their axes."""
         if not self._track_boxes:
             return QRectF()
         first, last = self._track_boxes[0].rect, self._track_boxes[-1].rect
@@ -473,7 +473,7 @@ class CurveView(TimePlot):
 
     @property
     def _lanes(self) -> tuple[QRectF, ...]:
-        """Those over the visible range for which there is room."""
+        """The lanes over the visible range that have room."""
         lanes = (self._main, self._residual, *self._track_boxes)
         return tuple(lane.rect for lane in lanes if lane.rect.height())
 
@@ -484,7 +484,7 @@ class CurveView(TimePlot):
     # ---- painting ------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        """The items of the scene: a plot for each lane, and strips between them."""
+        """Make the items of the scene: a plot for each lane, and strips between them."""
         self._tracks_item, self._head, self._rail_item, self._heading, self._frames, self._empty = (
             self._add_strips(
                 self._paint_tracks, self._paint_legend, self._draw_rail, self._paint_heading,
@@ -501,10 +501,10 @@ class CurveView(TimePlot):
         self._frames.setZValue(40)
 
     def _arrange(self) -> None:
-        em, whole = self.fontMetrics().height(), QRectF(self.rect())
+        em, area = self.fontMetrics().height(), QRectF(self.rect())
         main, residual, run = self._main.rect, self._residual.rect, self._run.rect
         place_lane(self.lanes["overview"], run)
-        place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
+        place_lane(self.lanes["curve"], main, right=area.right() - main.right())
         if residual.height():
             self.lanes["residual"].setVisible(
                 True
@@ -517,12 +517,12 @@ class CurveView(TimePlot):
         self._tracks_item.place(self._tracks_rect)
         self._heading.place(self._heading_rect)
         for item in (self._frames, self._empty, self._above):
-            item.place(whole)
+            item.place(area)
         self._parts = ()
         self._show_parts()
 
     def _show_parts(self) -> None:
-        """What there is to be seen."""
+        """Show the items of what there is to be seen."""
         open_, low = self._curve is not None, bool(self._residual.rect.height())
         parts = open_, self._over.fit is not None, self._lanes
         if parts == self._parts:
@@ -552,33 +552,33 @@ class CurveView(TimePlot):
         if base:
             rects.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
             rects.append(self._head_rect)
-            known = self.heights
-            assert known is not None
-            if (*limits(self._levels, known), self._levels.log) != self._levels_seen:
+            heights = self.heights
+            assert heights is not None
+            if (*limits(self._levels, heights), self._levels.log) != self._levels_seen:
                 rects.append(self._run.rect.adjusted(0, 0, 0, 6))  # with the ticks that touch it
                 rects += self._gutters
         return rects
 
     @property
     def _levels_seen(self) -> tuple[float, float, bool]:
-        """The vertical axis as it was drawn last."""
+        """The vertical axis of the last drawing."""
         return self._main.low, self._main.high, self._main.log
 
     @property
     def _head_rect(self) -> QRectF:
-        """Where the legend stands."""
+        """The rectangle of the legend."""
         em = self.fontMetrics().height()
         return QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
 
     @property
     def _heading_rect(self) -> QRectF:
-        """Where stands what the residual shows."""
+        """The rectangle of the residual's heading."""
         em, r = self.fontMetrics().height(), self._residual.rect
         return QRectF(r.left(), r.top() - em * 1.5, r.width(), em * 1.4)
 
     @property
     def _gutters(self) -> list[QRectF]:
-        """Beside the curve, where its levels stand."""
+        """The rectangles beside the curve with its vertical axes."""
         r = self._main.rect
         reach = title_reach(r.height())
         top, height = r.top() - reach, r.height() + 2 * reach
@@ -608,7 +608,7 @@ class CurveView(TimePlot):
         self.lanes["residual"].vb.show_range(a, b, self._residual.low, self._residual.high)
 
     def _log_items(self, log: bool) -> None:
-        """What was added in data coordinates follows a logarithmic axis."""
+        """Let items in data coordinates follow a logarithmic axis."""
         for name in ("curve", "overview"):
             if self.lanes[name].ctrl.logYCheck.isChecked() != log:
                 self.lanes[name].setLogMode(y=log)
@@ -630,7 +630,7 @@ class CurveView(TimePlot):
             self._drawn.pop("base", None)
             self._columns = envelope(self._curve).columns(x)
             described = stack_lane(run, x, self._heights, self._activities, say)
-            stacked = [one for one in described.series if one.look == "stacked"]
+            stacked = [s for s in described.series if s.look == "stacked"]
             curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
         self._end_here(sheet, m)
         for series in described.series:
@@ -649,22 +649,22 @@ class CurveView(TimePlot):
         m: TimeMap,
         c: Columns,
         thickness: int,
-        shown: LaneOf | None,
+        described: LaneOf | None,
     ) -> int:
-        """Draw the curve's columns on a sheet, of a curve that has grown only those that differ; the first
-        one that was drawn."""
+        """Draw the curve's columns on a sheet, of a grown curve only those that differ; returns the first one
+        drawn."""
         assert self._curve is not None
         end = m.x(self._curve.start + self._curve.duration) * sheet.image.devicePixelRatio()
-        axes = None if shown is None else (shown.axis, time_axis(m.a, m.b, words()))
+        axes = None if described is None else (described.axis, time_axis(m.a, m.b, words()))
         how = (
             sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid,
             self._over.predicted, axes,
         )  # fmt: skip
-        known, self._drawn[name] = self._drawn.get(name), (how, c, end)
+        last, self._drawn[name] = self._drawn.get(name), (how, c, end)
         first = 0
-        if known is not None and known[0] == how and self._over.predicted is None:
-            # A line comes from the column before, and a steep one reaches `thickness` back.
-            first = max(min(_first_other(known[1], c), math.floor(min(known[2], end)) - 1) - thickness - 1, 0)
+        if last is not None and last[0] == how and self._over.predicted is None:
+            # A line begins in the column before, and a steep one reaches back by `thickness`.
+            first = max(min(_first_other(last[1], c), math.floor(min(last[2], end)) - 1) - thickness - 1, 0)
         if not first:
             curve_lanes.draw_curve(sheet, lane, c, thickness, self._theme)
             return 0
@@ -675,7 +675,7 @@ class CurveView(TimePlot):
         return first + 1
 
     def _draw_track_bases(self, dpr: float) -> None:
-        """The curves below, without the fit's breaks."""
+        """Draw the curves below, without the fit's breakpoints."""
         self._track_lanes = []
         say = words()
         for k, (curve, box) in enumerate(zip(self._tracks, self._track_boxes, strict=True), 1):
@@ -720,7 +720,7 @@ class CurveView(TimePlot):
             painter.drawText(box_, Qt.AlignmentFlag.AlignCenter, name)
 
     def _run_shown(self) -> RunData:
-        """What is shown, in whole."""
+        """All that is shown, as the data of a run."""
         assert self._curve is not None
         return RunData(
             **vars(self._over), curve=self._curve, stack=self._stack, notes=self._notes.marks,
@@ -728,7 +728,7 @@ class CurveView(TimePlot):
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
-        """What the lanes state together."""
+        """The description of all lanes."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
         fitting = self._over.fit is not None and "computing" in self._activities
@@ -740,7 +740,7 @@ class CurveView(TimePlot):
         return run_plot(figure, run, axis, lanes, legend, heights=self._heights)
 
     def description(self) -> PlotData | None:
-        """What is shown now; None without a curve."""
+        """The description of the plot shown; None without a curve."""
         self.prepare(self.viewport().devicePixelRatioF())
         return None if self._curve is None else self._plot
 
@@ -748,18 +748,18 @@ class CurveView(TimePlot):
         assert self._curve is not None
         lane, _ = self._local(self._run)
         sheet = self._sheet("run base", self._run.rect, dpr)
-        of = (self._curve, lane.low, lane.high, lane.log, self._nav.end)
-        if sheet is not self._overview or self._overview_of != of:
+        key = (self._curve, lane.low, lane.high, lane.log, self._nav.end)
+        if sheet is not self._overview or self._overview_key != key:
             c = envelope(self._curve).columns(scales.column_edges(self._run_map(), sheet.image.width()))
             m = replace(self._run_map(), left=0.0)
             self._draw_steps("run base", sheet, lane, m, c, max(1, round(dpr)), None)
             self._end_here(sheet, m)
-            self._overview, self._overview_of = sheet, of
+            self._overview, self._overview_key = sheet, key
 
-    _overview_of: tuple[StepCurve, float, float, bool, float] | None = None
+    _overview_key: tuple[StepCurve, float, float, bool, float] | None = None
 
     def _end_here(self, sheet: Raster, m: TimeMap) -> None:
-        """Nothing behind the end of the run, where the axis is longer."""
+        """Clear what lies behind the end of the run, where the axis is longer."""
         assert self._curve is not None
         over = m.x(self._curve.start + self._curve.duration)
         if over < m.left + m.width - 1:
@@ -767,7 +767,7 @@ class CurveView(TimePlot):
                 painter.fillRect(QRectF(over, 0, m.width - over, 1e4), QColor(self._theme.background))
 
     def _draw_fit(self, dpr: float) -> None:
-        """The pictures of all lanes, with what depends on the fit."""
+        """Draw the pictures of all lanes, with what depends on the fit."""
         fit, t, fine = self._over.fit, self._theme, dpr / self._coarse
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._sheets["base"])
@@ -778,7 +778,7 @@ class CurveView(TimePlot):
                 sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
             )
         if fit is not None:
-            # Breaks and fit go at the pixels themselves, so between painters.
+            # Breakpoints and fit are drawn into the pixels, so between painters.
             fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
             if "computing" in self._activities:
@@ -787,13 +787,13 @@ class CurveView(TimePlot):
         self._veil(sheet.image, m)
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
-        whole = self._sheet("overview", self._run.rect, fine)
-        whole.take(self._sheets["run base"])
+        overview = self._sheet("overview", self._run.rect, fine)
+        overview.take(self._sheets["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
         if fit is not None:
-            fit_overlay.draw_breakpoints(whole.image, fit, m, [local.rect], t)
-        self._veil(whole.image, m)
+            fit_overlay.draw_breakpoints(overview.image, fit, m, [local.rect], t)
+        self._veil(overview.image, m)
         if fit is not None:
             self._draw_phases(fit, dpr)
 
@@ -803,27 +803,28 @@ class CurveView(TimePlot):
                 self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
 
     def _draw_left_over(self, dpr: float) -> LaneOf | None:
-        """The residual's picture; what it shows, if there is a fit."""
+        """Draw the residual's picture; returns its description, if there is a fit."""
         sheet = self._sheet("residual", self._residual.rect, dpr)
-        fit, t, left = self._over.fit, self._theme, None
+        fit, t, described = self._over.fit, self._theme, None
         lane, m = self._local(self._residual)
         if fit is None:
             sheet.clear(QColor(t.background))
         else:
             assert self._heights is not None
             x = scales.column_edges(m, sheet.image.width())
-            left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
-            for one in (lane, self._residual):
-                one.low, one.high = left.axis.low, left.axis.high
-            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
+            described = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
+            for box in (lane, self._residual):
+                box.low, box.high = described.axis.low, described.axis.high
+            em = self.fontMetrics().height()
+            curve_lanes.draw_residual(sheet, lane, described, m, t, em, grid=self._grid)
             self._end_here(sheet, m)
             fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
-        return left
+        return described
 
     def _draw_phases(self, fit: PhaseFit, dpr: float) -> None:
-        """The rail: phase numbers, centred on what is visible of each phase, and locks on breaks."""
+        """Draw the rail: phase numbers, centred in the visible parts of phases, and locks on breakpoints."""
         assert self._plot is not None and self._plot.breakpoints is not None
         sheet, (strip,) = self._sheet("rail", self._rail, dpr), self._plot.strips
         t, em, width = self._theme, self.fontMetrics().height(), self.fontMetrics().horizontalAdvance
@@ -832,16 +833,16 @@ class CurveView(TimePlot):
         sheet.clear(QColor(t.surface))
         with QPainter(sheet.image) as painter:
             for k, a, b, label in strip.labelled(self._plot.axis, r.width(), em, width):
-                box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.marked
-                if chosen:
+                box, marked = QRectF(a, 0, b - a, r.height()), k == strip.marked
+                if marked:
                     painter.fillRect(box, QColor(t.accent))
-                painter.setPen(QColor(t.background if chosen else t.text))
+                painter.setPen(QColor(t.background if marked else t.text))
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
         fit_overlay.draw_breakpoints(sheet.image, fit, m, [r], t)
-        held = self._plot.breakpoints.time[self._plot.breakpoints.locked]
+        locked = self._plot.breakpoints.time[self._plot.breakpoints.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            for time in held[(held >= m.a) & (held <= m.b)].tolist():
+            for time in locked[(locked >= m.a) & (locked <= m.b)].tolist():
                 self._padlock(painter, m.x(time), r.bottom() - em * 0.15, em * 0.7)
         self._veil(sheet.image, m)
 
@@ -887,8 +888,8 @@ class CurveView(TimePlot):
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
     def _lane_words(self, lane: LaneBox, axis: AxisOf) -> str:
-        """What stands beside a lane: only the unit of its axis where there is no room for its name."""
-        # Below the last lane stands nothing but time, unless there are tracks, with labels of their own.
+        """The title of a lane's axis; only its unit where there is no room for its name."""
+        # Only the time axis is below the last lane, unless there are tracks with labels of their own.
         high = lane.rect.height()
         room = high if self._track_boxes else high + 2 * title_reach(high)
         long = axis.words != axis.title and self.fontMetrics().horizontalAdvance(axis.words) > room
@@ -925,7 +926,7 @@ class CurveView(TimePlot):
         scales.across_axis(painter, rect, self._run_map(), self._theme, axis)
 
     def _paint_levels_note(self, painter: QPainter) -> None:
-        """A mark in the upper corner where not all processors are shown."""
+        """A note in the upper corner if not all processors are shown."""
         if self._plot is None or not self._plot.remarks:
             return
         t, r, metrics = self._theme, self._main.rect, self.fontMetrics()
@@ -949,12 +950,12 @@ class CurveView(TimePlot):
         items = entries(self._plot.legend, t)
         if self._room_for_one:
             mark = samples(t)["residual"]
-            # First: the others change their lengths while a run grows, and a click would miss it.
+            # First, as the others change their widths while a run grows, and a click would miss it.
             items.insert(0, replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
         note = self._plot.doubt or note  # matters more than how it is drawn
         if self._legend.width(metrics, items) + metrics.horizontalAdvance(note) > row.width():
-            note, more, _ = self._plot.doubt.partition(":")
-            note = note if more or not note else "partly in doubt"
+            note, detail, _ = self._plot.doubt.partition(":")
+            note = note if detail or not note else "partly in doubt"
         limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), items, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
@@ -962,10 +963,10 @@ class CurveView(TimePlot):
 
     @property
     def _steps_note(self) -> str:
-        """How closely the curve is drawn."""
+        """How many steps a pixel stands for, in words."""
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
-        many = f"{steps:,}".replace(",", " ")
-        return f"1 pixel stands for up to {many} steps" if steps > 2 else "every step is drawn"
+        number = f"{steps:,}".replace(",", " ")
+        return f"1 pixel stands for up to {number} steps" if steps > 2 else "every step is drawn"
 
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._over.phase is not None and 0 <= self._over.phase < fit.breaks.size - 1:
@@ -986,7 +987,7 @@ class CurveView(TimePlot):
         painter.drawRect(body)
 
     def _marked_line(self) -> float | None:
-        """The time of the break that is dragged or lies under the pointer."""
+        """The time of the breakpoint that is dragged or under the pointer."""
         drag, fit = self._drag, self._over.fit
         if drag is not None and drag.kind == "break" and drag.moved:
             return drag.value
@@ -1004,8 +1005,8 @@ class CurveView(TimePlot):
             rects += [QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8), self._run.rect]
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            at = m.x(line)
-            rects.append(QRectF(at - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
+            top, bottom = self._rail.top(), self._residual.rect.bottom()
+            rects.append(QRectF(m.x(line) - 2, top, 4, bottom - top))
         x = self._cursor_x
         if x is not None and self._readout():
             box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
@@ -1013,7 +1014,7 @@ class CurveView(TimePlot):
         return rects + self._cursor_rects(self._lanes)
 
     def _paint_marks(self, painter: QPainter) -> None:
-        """What follows the mouse: selection, dragged things, visible frame, cursor."""
+        """Paint what follows the mouse: selection, drags, frame of the view, cursor."""
         t, m = self._theme, self._map()
         run, r = self._run_map(), self._run.rect
         for a, b, colour in self._spans():
@@ -1059,7 +1060,7 @@ class CurveView(TimePlot):
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
 
     def reading(self, t: float) -> Reading | None:
-        """The curve at `t`; None where there is none."""
+        """The reading of the curve at `t`; None outside of it."""
         if self._curve is None:
             return None
         m = self._map()
@@ -1076,14 +1077,14 @@ class CurveView(TimePlot):
         )
 
     def _readout(self) -> list[str]:
-        """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
+        """Lines with time, level, phase and fit at the cursor; the mean where a pixel has several levels."""
         m = self._map()
-        of = (self._cursor, m, self._curve, self._over.fit, self._over.firm)
-        if self._read_of != of:
-            self._read_of, self._read = of, self._tell(self._cursor, m)
+        key = (self._cursor, m, self._curve, self._over.fit, self._over.firm)
+        if self._read_key != key:
+            self._read_key, self._read = key, self._tell(self._cursor, m)
         return self._read
 
-    _read_of: tuple[object, ...] = ()
+    _read_key: tuple[object, ...] = ()
     _read: list[str] = []
 
     def _tell(self, t: float, m: TimeMap) -> list[str]:
@@ -1093,9 +1094,9 @@ class CurveView(TimePlot):
         number = format_number
         rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         assert self._curve is not None
-        of = self._curve.quantity
-        named = of.name.lower() if of == PROCESSORS else of.name
-        unit = "" if of.counted else f" {of.unit}".rstrip()
+        kind = self._curve.quantity
+        named = kind.name.lower() if kind == PROCESSORS else kind.name
+        unit = "" if kind.counted else f" {kind.unit}".rstrip()
         rows.append(f"{named} {number(reading.level)}{unit} at this instant")
         if reading.minimum != reading.maximum:
             rows.append(
@@ -1111,9 +1112,9 @@ class CurveView(TimePlot):
                 f"residual {signed(reading.level - reading.fit)}"
             )
         near = self._breakpoint_near(m.x(t), 2 * GRAB)
-        one = self._over.firm[near - 1] if near is not None and near <= len(self._over.firm) else None
-        if one is not None:
-            rows.append(f"breakpoint {near}, median: {one.words}")
+        firm = self._over.firm[near - 1] if near is not None and near <= len(self._over.firm) else None
+        if firm is not None:
+            rows.append(f"breakpoint {near}, median: {firm.words}")
         return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
@@ -1123,19 +1124,19 @@ class CurveView(TimePlot):
         return image
 
     def _describe(self) -> None:
-        """A sentence for screen readers; the table of phases says the same in numbers."""
+        """Set the description for screen readers; the phase table has its numbers."""
         if self._curve is None:
             self.setAccessibleDescription("No curve is open.")
             return
         duration = self._curve.duration
         mean = envelope(self._curve).range(-math.inf, math.inf)[2] / duration
-        of, long = self._curve.quantity, scales.format_time(duration, duration / 1000)
+        kind, long = self._curve.quantity, scales.format_time(duration, duration / 1000)
         text = (
             f"{format_number(self._curve.capacity)} processors over {long}, on average {format_number(mean)} "
             "computing."
         )
-        if of != PROCESSORS:
-            text = f"{of.name} over {long}, on average {format_number(mean)} {of.unit}.".replace(" .", ".")
+        if kind != PROCESSORS:
+            text = f"{kind.name} over {long}, on average {format_number(mean)} {kind.unit}".rstrip() + "."
         if self._over.fit is not None:
             text += f" Fitted with {self._over.fit.breaks.size - 1} phases."
         if self._over.doubt:
@@ -1146,11 +1147,11 @@ class CurveView(TimePlot):
 
     def _phase_at(self, t: float) -> int:
         assert self._over.fit is not None
-        breaks = self._over.fit.breaks
-        return int(np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, breaks.size - 2))
+        times = self._over.fit.breaks
+        return int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, times.size - 2))
 
     def _breakpoint_near(self, x: float, reach: float = GRAB) -> int | None:
-        """The interior break within `reach` logical pixels of `x`."""
+        """The inner breakpoint within `reach` logical pixels of `x`."""
         if self._over.fit is None or self._over.fit.breaks.size < 3:
             return None
         distance = np.abs(self._map().x(self._over.fit.breaks[1:-1]) - x)
@@ -1184,12 +1185,12 @@ class CurveView(TimePlot):
             super().mousePressEvent(event)
 
     def _move(self, drag: Drag, p: QPointF, t: float) -> None:
-        known = self.heights
-        if drag.kind == "pan" and known is not None and self._region(drag.press) == "levels":
+        heights = self.heights
+        if drag.kind == "pan" and heights is not None and self._region(drag.press) == "levels":
             if not drag.index:
                 drag.index, self._levels_before = 1, self._levels
             part = (p.y() - drag.press.y()) / max(self._main.rect.height(), 1.0)
-            self._change_levels(moved(self._levels_before, known, part))
+            self._change_levels(moved(self._levels_before, heights, part))
         else:
             super()._move(drag, p, t)
 
@@ -1206,12 +1207,12 @@ class CurveView(TimePlot):
     def _press_overview(self, drag: Drag) -> None:
         run = self._run_map()
         x, x0, x1 = drag.press.x(), run.x(drag.a), run.x(drag.b)
-        whole = (drag.a, drag.b) == (self._nav.start, self._nav.end)
+        all_visible = (drag.a, drag.b) == (self._nav.start, self._nav.end)
         if abs(x - x0) <= GRAB:
             drag.kind = "frame-a"
         elif abs(x - x1) <= GRAB:
             drag.kind = "frame-b"
-        elif whole:
+        elif all_visible:
             drag.kind, drag.index = "frame-new", 0
         else:
             drag.kind = "frame"
@@ -1269,14 +1270,14 @@ class CurveView(TimePlot):
             self._move_breakpoint(drag, t)
             return
         if drag.kind == "levels":
-            known, r = self.heights, self._main.rect
-            if known is not None:
-                where = min(max((r.bottom() - p.y()) / max(r.height(), 1.0), 0.0), 1.0)
-                self._change_levels(stretched(self._levels_before, known, drag.a, where))
+            heights, r = self.heights, self._main.rect
+            if heights is not None:
+                part = min(max((r.bottom() - p.y()) / max(r.height(), 1.0), 0.0), 1.0)
+                self._change_levels(stretched(self._levels_before, heights, drag.a, part))
             return
         run = self._run_map()
         shift = (p.x() - drag.press.x()) / run.width * (run.b - run.a)
-        here = min(max(run.time(p.x()), run.a), run.b)
+        current = min(max(run.time(p.x()), run.a), run.b)
         if drag.kind == "frame":
             self._show(drag.a + shift, drag.b + shift)
         elif drag.kind == "frame-a":
@@ -1284,8 +1285,8 @@ class CurveView(TimePlot):
         elif drag.kind == "frame-b":
             self._show(drag.a, max(drag.b + shift, drag.a))
         else:
-            there = run.time(drag.press.x())
-            self._show(min(here, there), max(here, there))
+            start = run.time(drag.press.x())
+            self._show(min(current, start), max(current, start))
 
     def _move_breakpoint(self, drag: Drag, t: float) -> None:
         fit = self._over.fit
@@ -1355,8 +1356,8 @@ class CurveView(TimePlot):
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction("&Remove breakpoint", lambda: self.breakpointRemoveRequested.emit(number))
-        held = fit is not None and near is not None and breakpoints(fit, self._over.locked).locked[near - 1]
-        label = "Un&lock breakpoint" if held else "&Lock breakpoint"
+        locked = fit is not None and near is not None and breakpoints(fit, self._over.locked).locked[near - 1]
+        label = "Un&lock breakpoint" if locked else "&Lock breakpoint"
         lock = menu.addAction(label, lambda: self.breakpointLockToggled.emit(number))
         for action in (remove, lock):
             action.setEnabled(near is not None)
@@ -1377,8 +1378,8 @@ class CurveView(TimePlot):
         return plot_menu.finish(menu, self)
 
     def table(self) -> Iterable[plot_menu.Row]:
-        """The steps of the curve in the visible range, cut at breaks, with the fit at their ends; where they
-        are too many, the columns that are drawn."""
+        """The steps of the curve in the visible range, cut at breakpoints, with the fit at their ends; if
+        they are too many, the columns that are drawn."""
         curve, fit = self._curve, self._over.fit
         if curve is None:
             return
@@ -1386,8 +1387,8 @@ class CurveView(TimePlot):
         a, b = self._nav.a, self._nav.b
         edges = curve.edges * curve.unit
         first, last = np.searchsorted(edges, [a, b], side="right")
-        breaks = np.empty(0) if fit is None else fit.breaks[(fit.breaks > a) & (fit.breaks < b)]
-        x = np.unique(np.concatenate([[a], edges[first:last], breaks, [b]]))
+        times = np.empty(0) if fit is None else fit.breaks[(fit.breaks > a) & (fit.breaks < b)]
+        x = np.unique(np.concatenate([[a], edges[first:last], times, [b]]))
         x = x[(x >= edges[0]) & (x <= edges[-1])]
         if x.size > plot_menu.MOST_STEPS:
             x = scales.column_edges(self._map(), max(round(self._main.rect.width()), 1))

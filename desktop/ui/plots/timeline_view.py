@@ -66,7 +66,7 @@ _COMFORT = 40.0
 
 
 class TimelineView(TimePlot):
-    """Rows of locations over time. What it shows comes from `Tiles`; what it is asked goes out by signals."""
+    """Rows of locations over time. It paints `Tiles`, and emits requests as signals."""
 
     FIGURE, HELP = "timeline", "guide.md#the-timeline"
     looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
@@ -106,7 +106,7 @@ class TimelineView(TimePlot):
         self._clicked_row: tuple[int, ...] = ()  # of the state whose call stack was asked for
         self._stack: tuple[int, float, list[str]] | None = None
         self._marked_rows: frozenset[int] = frozenset()
-        self._found: tuple[int, float, float] | None = None
+        self._occurrence: tuple[int, float, float] | None = None
         self._messages = MessageFilter()
         self._path: PathLine | None = None
         self._path_shown = False
@@ -145,7 +145,7 @@ class TimelineView(TimePlot):
         locations = () if timeline is None else timeline.store.locations
         self._heading = row_title(location_name(x) for x in locations if x.kind == "cpu")
         self._classes = region_classes(names, weights)
-        self._stack = self._found = None
+        self._stack = self._occurrence = None
         self._pointed = self._clicked_row = ()
         self._moving = -1
         self._tip, self._marked_rows = [], frozenset()
@@ -155,12 +155,12 @@ class TimelineView(TimePlot):
         self.setAccessibleDescription(f"{count} rows, one for each location or process.")
 
     def rows_changed(self) -> None:
-        """The rows are others, or in another order."""
+        """Draw again for other rows, or another order."""
         self._arranged = False
         self._anew()
 
     def _anew(self) -> None:
-        """The rows, and what stands beside them."""
+        """Draw the rows, and what is beside them, again."""
         self._redraw()
         self.dirty()
 
@@ -169,13 +169,13 @@ class TimelineView(TimePlot):
         self._redraw()
 
     def set_names(self, names: Mapping[str, str]) -> None:
-        """What regions are called instead."""
+        """Names of regions in place of those in the trace."""
         self._names = dict(names)
         self._redraw()
 
     @property
     def path_shown(self) -> bool:
-        """Whether the critical path is wanted; it is drawn when it is known."""
+        """Whether the critical path is switched on; it is drawn once it is computed."""
         return self._path_shown
 
     def show_path(self, shown: bool) -> None:
@@ -183,7 +183,7 @@ class TimelineView(TimePlot):
         self._anew()
 
     def set_path(self, path: PathLine | None) -> None:
-        """The critical path of the run, if it is known."""
+        """Set the critical path of the run, if it is computed."""
         if path is not self._path:
             self._path = path
             if self._path_shown:
@@ -193,15 +193,15 @@ class TimelineView(TimePlot):
     def message_filter(self) -> MessageFilter:
         return self._messages
 
-    def set_messages(self, wanted: MessageFilter) -> None:
-        """Which messages are drawn."""
-        self._messages = wanted
-        self._tiles.set_messages(wanted)
+    def set_messages(self, criteria: MessageFilter) -> None:
+        """Choose the messages that are drawn."""
+        self._messages = criteria
+        self._tiles.set_messages(criteria)
         self._redraw()
 
     @property
     def name_of(self) -> Callable[[int], str]:
-        """What a region of the trace is called, by its number; holds for this trace in any thread."""
+        """A function from a region's number to its name; it stays valid for this trace, in any thread."""
         regions = () if self._timeline is None else self._timeline.store.regions
         names = self._names
         return lambda region: names.get(regions[region].name, regions[region].name)
@@ -211,18 +211,18 @@ class TimelineView(TimePlot):
         return self._by_region
 
     def set_by_region(self, by_region: bool) -> None:
-        """Colours stand for regions, or for activities."""
+        """Let colours stand for regions, or for activities."""
         self._by_region = by_region
         self.rows_changed()
 
     def set_marked(self, locations: frozenset[int]) -> None:
-        """Rows that hold what was looked for."""
+        """Mark the rows of locations that enter the regions searched for."""
         self._marked_rows = locations
         self._anew()
 
     def show_occurrence(self, location: int, begin: float, end: float) -> None:
-        """Frame a state, and bring its beginning into the middle of the view."""
-        self._found = (location, begin, end)
+        """Frame an occurrence, and bring its beginning into the middle of the view."""
+        self._occurrence = (location, begin, end)
         a, b = self.visible_range()
         half = (b - a) / 2
         self.zoom_to(begin - half, begin + half)
@@ -230,7 +230,7 @@ class TimelineView(TimePlot):
         self._redraw()
 
     def bring_row(self, location: int) -> None:
-        """Scroll so that the row of a location is seen."""
+        """Scroll until the row of a location is in view."""
         if self._rows is not None:
             row = self._rows.row_of(location)
             first, last = self._in_view()
@@ -239,24 +239,24 @@ class TimelineView(TimePlot):
 
     @property
     def chosen_place(self) -> tuple[int, float] | None:
-        """The location and the time under the pointer, else of the state of which the call stack is shown."""
+        """The location and time under the pointer, else of the call stack shown."""
         if self._pointed and not math.isnan(self._cursor):
             return self._pointed[0], self._cursor
         return None if self._stack is None else self._stack[:2]
 
     @property
     def chosen_row(self) -> tuple[int, ...]:
-        """The locations of the row under the pointer, else of the state that was clicked; none."""
+        """The locations of the row under the pointer, else of the clicked state; else ()."""
         return self._pointed or self._clicked_row
 
     def show_tip(self, location: int, time_s: float, rows: list[str]) -> None:
-        """What is known about the state under the pointer, if the pointer is still there."""
+        """Show lines on the state under the pointer, if the pointer is still there."""
         if self._under_pointer == (location, time_s):
             self._tip = rows
             self._marks_moved()
 
     def show_stack(self, location: int, time_s: float, rows: list[str]) -> None:
-        """Keep a call stack in view, until a click elsewhere or Esc."""
+        """Show a call stack until a click elsewhere or Esc."""
         self._stack = (location, time_s, rows)
         self._marks_moved()
 
@@ -265,12 +265,12 @@ class TimelineView(TimePlot):
         self._marks_moved()
 
     def dismiss(self) -> bool:
-        """Take away the call stack, then the found state; whether there was one."""
-        had = self._stack is not None or self._found is not None or bool(self._marked_rows)
+        """Hide the call stack, else the marks of a search; whether there was one."""
+        had = self._stack is not None or self._occurrence is not None or bool(self._marked_rows)
         if self._stack is not None:
             self._stack, self._clicked_row = None, ()
         else:
-            self._found, self._marked_rows = None, frozenset()
+            self._occurrence, self._marked_rows = None, frozenset()
         self._anew()
         return had
 
@@ -298,8 +298,8 @@ class TimelineView(TimePlot):
             self._per = max(1, math.ceil(1 / (self._row_height * dpr) - 1e-9)) if count else 1
             rows = [] if self._rows is None else self._rows.rows
             groups = [
-                tuple(dict.fromkeys(m for row in rows[at : at + self._per] for m in row.locations))
-                for at in range(0, count, self._per)
+                tuple(dict.fromkeys(m for row in rows[k : k + self._per] for m in row.locations))
+                for k in range(0, count, self._per)
             ]
             self._bands = len(groups)
             locations = 0 if self._timeline is None else len(self._timeline.store.locations)
@@ -309,7 +309,7 @@ class TimelineView(TimePlot):
         self._place_scroll()
 
     def _place_scroll(self) -> None:
-        """Rows stay in view, and the bar says which."""
+        """Keep rows in view, and set the scroll bar."""
         count, page = self._count, self._plot.height() / self._row_height
         self._scroll = min(max(self._scroll, 0.0), max(count - page, 0.0))
         self._bar.blockSignals(True)
@@ -326,7 +326,7 @@ class TimelineView(TimePlot):
 
     @property
     def _row_height(self) -> float:
-        """Logical pixels of a row."""
+        """Height of a row, logical pixels."""
         if self._height:
             return self._height
         return min(self._plot.height() / max(self._count, 1), _COMFORT)
@@ -335,7 +335,7 @@ class TimelineView(TimePlot):
         return self._plot.top() + (row - self._scroll) * self._row_height
 
     def _row_box(self, location: int) -> QRectF | None:
-        """The row of a location; None if nothing of it is in view."""
+        """The rectangle of a location's row; None if none of it is in view."""
         row = -1 if self._rows is None else self._rows.row_of(location)
         first, last = self._in_view()
         if not first <= row < last:
@@ -343,12 +343,12 @@ class TimelineView(TimePlot):
         return QRectF(self._plot.left(), self._y(row), self._plot.width(), max(self._row_height, 3))
 
     def _row_at(self, y: float) -> int:
-        """The row at a height; -1 outside of them."""
+        """The row at `y`; -1 if there is none."""
         row = math.floor((y - self._plot.top()) / self._row_height + self._scroll)
         return row if 0 <= row < self._count and self._plot.top() <= y <= self._plot.bottom() else -1
 
     def _in_view(self) -> tuple[int, int]:
-        """The rows of which anything is seen."""
+        """The rows in view, also in part: the first, and that after the last."""
         first = max(math.floor(self._scroll), 0)
         last = math.ceil(self._scroll + self._plot.height() / self._row_height)
         return first, max(min(last, self._count), first)
@@ -367,13 +367,13 @@ class TimelineView(TimePlot):
         self._scroll_to(self._scroll + by)
 
     def scale_rows(self, factor: float, y: float | None = None) -> None:
-        """Make rows higher or lower; what is at the height `y` stays there."""
-        at = self._plot.center().y() if y is None else y
-        row = self._scroll + (at - self._plot.top()) / self._row_height
-        least = self._plot.height() / max(self._count, 1)
-        height = min(max(self._row_height * factor, min(least, _COMFORT)), 120.0)
-        self._height = 0.0 if height <= min(least, _COMFORT) * 1.001 else height
-        self._scroll = row - (at - self._plot.top()) / self._row_height
+        """Make rows higher or lower; what is at `y` stays there."""
+        anchor = self._plot.center().y() if y is None else y
+        row = self._scroll + (anchor - self._plot.top()) / self._row_height
+        all_rows = self._plot.height() / max(self._count, 1)
+        height = min(max(self._row_height * factor, min(all_rows, _COMFORT)), 120.0)
+        self._height = 0.0 if height <= min(all_rows, _COMFORT) * 1.001 else height
+        self._scroll = row - (anchor - self._plot.top()) / self._row_height
         self.rows_changed()
 
     # ---- painting ------------------------------------------------------------------------------
@@ -384,23 +384,23 @@ class TimelineView(TimePlot):
         super().resizeEvent(event)
 
     def _build(self) -> None:
-        """The items of the scene. What is added to the plot counts rows downwards from 0."""
+        """Make the items of the scene. Items added to the plot count rows downwards from 0."""
         self._add_lane("rows", self._draw_rows, self._draw_labels).vb.invertY(True)
         self._head, self._frames = self._add_strips(self._draw_legend, self._draw_frame)
         self._frames.setZValue(40)
 
     def _arrange(self) -> None:
-        """After `_layout`, which follows the rows as well."""
+        """Place the frame and the marks; `_draw_anew` places the rest."""
         for item in (self._frames, self._above):
             item.place(QRectF(self.rect()))
 
     def _arrived(self) -> None:
-        """Tiles of what is seen are there: that does not move the picture."""
+        """Draw new tiles of the same view."""
         self._stale = self._base_stale = True
         self.dirty(self._plot)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
-        # What is around the rows stays while they are moved in time.
+        # Labels and legend stay the same while time is moved.
         return [self._plot] if self._timeline is not None and self._plot.height() else []
 
     def _draw_anew(self, dpr: float) -> None:
@@ -430,8 +430,8 @@ class TimelineView(TimePlot):
             self.dirty()
 
     def _make_rows(self, dpr: float) -> None:
-        """The rows and what lies on them, in the pixels of the plot."""
-        # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
+        """Draw the rows and what lies on them, in the pixels of the plot."""
+        # Rows of a larger picture are those of the screen enlarged: it has tiles for no more.
         rows = self._draw_states(self._screen / self._coarse)
         plot, fit, t, fine = self._plot, self._over.fit, self._theme, dpr / self._coarse
         sheet = rows
@@ -491,15 +491,15 @@ class TimelineView(TimePlot):
         t = self._theme
         table = [QColor(t.background)] * gantt.CLASSES
         if self._by_region:
-            known = samples(t)
+            styles = samples(t)
             for k in (*range(REGIONS), gantt.NO_REGION):
-                table[k] = known[f"shade {k}"].colour
+                table[k] = styles[f"shade {k}"].colour
         else:
             table[: len(_CODES)] = [QColor(getattr(t, a)) for a in _CODES]
         return table
 
     def _order(self) -> Ints:
-        """Which class a column shows that holds several: the rarest first."""
+        """The order in which a column that holds several classes shows them: the rarest first."""
         spent = np.full(gantt.CLASSES, np.inf)
         if self._by_region:
             weighed = np.bincount(self._classes, self._weights, minlength=gantt.CLASSES)
@@ -510,7 +510,7 @@ class TimelineView(TimePlot):
 
     @property
     def _device_columns(self) -> int:
-        """Of the screen's pixels; tiles are asked for by these, however coarse the picture."""
+        """Columns in the screen's pixels, in which tiles are requested, also for coarse pictures."""
         return max(round(self._plot.width() * self._screen), 1)
 
     def _draw_states(self, dpr: float) -> Raster:
@@ -529,19 +529,19 @@ class TimelineView(TimePlot):
             bottoms = np.minimum(bottoms, max(end, 0))
             screen, ends = self._row_height * self._screen, (int(bands[0]), int(bands[-1]) + 1)
             height = round(plot.height() * self._screen)
-            wanted = TileView(
+            target = TileView(
                 self._nav.a, self._nav.b, self._device_columns, *ends, screen, self._scroll * screen, height
             )
-            view = replace(wanted, columns=self._raster.image.width())
+            view = replace(target, columns=self._raster.image.width())
             layers = []
-            for placed in self._tiles.get(wanted):
+            for placed in self._tiles.get(target):
                 rows = bands - placed.first
                 rows[(rows < 0) | (rows >= placed.tile.dominant.shape[0])] = -1
                 layers.append((placed.tile, rows, _columns(placed, view)))
             colours, order = self._colours(), self._order()
-            for tile, rows, shown in _uncovered(layers):
+            for tile, rows, columns in _uncovered(layers):
                 band = (tops, bottoms, rows)
-                self._raster.tile(tile, band, shown, colours, order, max(1, round(dpr)), ground)
+                self._raster.tile(tile, band, columns, colours, order, max(1, round(dpr)), ground)
         return self._raster
 
     def _paint_labels(self, painter: QPainter) -> None:
@@ -582,7 +582,7 @@ class TimelineView(TimePlot):
         self._legend.paint(painter, room, entries, self._theme)
 
     def description(self) -> PlotData | None:
-        """What is shown now; None without a timeline."""
+        """The description of the plot shown; None without a timeline."""
         if self._timeline is None or self._rows is None:
             return None
         self.prepare(self.viewport().devicePixelRatioF())
@@ -600,24 +600,24 @@ class TimelineView(TimePlot):
         )  # fmt: skip
 
     def _cells(self) -> CellData | None:
-        """What the rows in view do most in the columns that are drawn; None before any are known."""
+        """The dominant class of each row in view in each drawn column; None before there are tiles."""
         first, last = self._in_view()
         begin, end = first // self._per, min(-(-last // self._per), self._bands)
         a, b = self.visible_range()
-        known = self._tiles.available(TileView(a, b, self._device_columns, begin, end))
-        if self._rows is None or not known or begin == end:
+        tiles = self._tiles.available(TileView(a, b, self._device_columns, begin, end))
+        if self._rows is None or not tiles or begin == end:
             return None
-        placed, tile = known[-1], known[-1].tile
+        placed, tile = tiles[-1], tiles[-1].tile
         cut = np.clip(
             [math.floor((a - tile.a) / placed.pixel + 1e-6), math.ceil((b - tile.a) / placed.pixel - 1e-6)],
             0,
             tile.dominant.shape[1],
         )
         x = np.clip(tile.a + placed.pixel * np.arange(cut[0], cut[1] + 1), a, b)
-        most = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
+        dominant = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
         inks = _CODES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
         rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
-        return CellData(rows, x, most.astype(np.int64), inks)
+        return CellData(rows, x, dominant.astype(np.int64), inks)
 
     def _entries(self) -> list[LegendItem]:
         return entries(self._legend_of(words()), self._theme)
@@ -626,8 +626,8 @@ class TimelineView(TimePlot):
         assert self._timeline is not None
         if self._by_region:
             names = [self.name_of(region) for region in range(len(self._timeline.store.regions))]
-            most = region_shares(names, self._classes, self._weights)
-            names, inks = [name for _, name, _ in most], [f"shade {shade}" for _, _, shade in most]
+            shares = region_shares(names, self._classes, self._weights)
+            names, inks = [name for _, name, _ in shares], [f"shade {shade}" for _, _, shade in shares]
         else:
             names = [a for a in ACTIVITIES if self._rarity[_CODES.index(a)] > 0]
             inks = names
@@ -646,14 +646,14 @@ class TimelineView(TimePlot):
         return "; ".join(self._remarks(words()))
 
     def _remarks(self, say: Words) -> list[str]:
-        """What cannot be seen for want of room, or was not asked for."""
+        """Notes on what is not drawn, for want of room or as chosen."""
         notes = []
         marks = self._tiles.marks
         if not self._messages.shown:
             notes.append("messages are hidden")
         elif not self._messages.everything:
-            shown = 0 if marks is None else marks.count
-            notes.append("{} messages meet the filter".format(f"{shown:,}".replace(",", " ")))
+            number = 0 if marks is None else marks.count
+            notes.append("{} messages meet the filter".format(f"{number:,}".replace(",", " ")))
         if self._path_shown and self._path is None:
             notes.append("the critical path is not known yet")
         if self._per > 1:
@@ -661,7 +661,7 @@ class TimelineView(TimePlot):
         return notes
 
     def _paint_links(self, painter: QPainter) -> None:
-        """Messages from their senders to their receivers, and where collective operations begin."""
+        """Messages from senders to receivers, and the begins of collective operations."""
         marks = self._tiles.marks
         if marks is None or self._rows is None:
             return
@@ -672,12 +672,12 @@ class TimelineView(TimePlot):
                 self._paint_density(painter, marks)
             elif marks.messages is not None:
                 half = self._row_height / 2
-                known = marks.messages
-                inside = np.flatnonzero((known.sent_s <= m.b) & (known.received_s >= m.a))
+                messages = marks.messages
+                inside = np.flatnonzero((messages.sent_s <= m.b) & (messages.received_s >= m.a))
                 row_of = self._rows.row_of
-                y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
-                y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
-                x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
+                y0 = [self._y(row_of(s)) + half for s in messages.sender[inside].tolist()]
+                y1 = [self._y(row_of(r)) + half for r in messages.receiver[inside].tolist()]
+                x0, x1 = m.x(messages.sent_s[inside]).tolist(), m.x(messages.received_s[inside]).tolist()
                 lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
                 painter.setPen(QPen(faded(t.text, 255 if inside.size < 200 else 150), 0))
                 painter.drawLines(lines)
@@ -693,7 +693,7 @@ class TimelineView(TimePlot):
             painter.drawLines(ticks)
 
     def _paint_path(self, painter: QPainter) -> None:
-        """The critical path, one line through the rows; from afar, in which rows it is in each pixel."""
+        """The critical path as a line through the rows; zoomed out, the rows that it is in for each pixel."""
         if not self._path_shown or self._path is None or self._rows is None or self._timeline is None:
             return
         m, plot, t = self._map(), self._plot, self._theme
@@ -712,8 +712,8 @@ class TimelineView(TimePlot):
                 painter.drawLines(lines)
 
     def _paint_density(self, painter: QPainter, marks: TileMarks) -> None:
-        """How many messages pass through each pixel, drawn for the view in which they were counted; while
-        time is moved, stretched until they are counted anew."""
+        """The number of messages through each pixel, for the view in which they were counted; while time is
+        moved, stretched until they are counted again."""
         view, m = marks.view, self._map()
         assert marks.density is not None
         dpr = self._screen
@@ -727,12 +727,12 @@ class TimelineView(TimePlot):
         painter.drawImage(QRectF(x0, top, x1 - x0, view.height / dpr), self._inked[1])
 
     def _sparse(self, marks: int) -> bool:
-        """Whether there is room for so many marks between what the rows show."""
+        """Whether so many marks are few enough to be drawn."""
         first, last = self._in_view()
         return sparse(marks, last - first, self._plot.width())
 
     def _boxes(self) -> list[tuple[list[str], float, float]]:
-        """Texts beside what is looked at, with the place that each belongs to."""
+        """Lines of text in boxes, each with the place that it belongs to."""
         m, plot, drag = self._map(), self._plot, self._drag
         if self._stack is not None and self._rows is not None:
             location, time_s, rows = self._stack
@@ -744,14 +744,14 @@ class TimelineView(TimePlot):
 
     @property
     def _bounds(self) -> QRectF:
-        """Where boxes may stand."""
+        """The rectangle in which boxes may lie."""
         return QRectF(self._plot.left(), 0, self._plot.width(), self.height())
 
     def _mark_rects(self) -> list[QRectF] | None:
         plot, drag = self._plot, self._drag
         if self._timeline is None or not self._layout_key:
             return []
-        if self._found is not None or (drag is not None and drag.kind == "row"):
+        if self._occurrence is not None or (drag is not None and drag.kind == "row"):
             return None
         rects = self._span_rects([plot]) + self._cursor_rects([plot])
         for rows, x, y in self._boxes():
@@ -760,15 +760,15 @@ class TimelineView(TimePlot):
         return rects
 
     def _paint_marks(self, painter: QPainter) -> None:
-        """What follows the mouse: selection, cursor, the state looked at."""
+        """Paint what follows the mouse: selection, cursor, the box on a state."""
         t, plot, drag = self._theme, self._plot, self._drag
         self._paint_spans(painter, (plot,))
         if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.value):
             painter.setPen(QPen(QColor(t.accent), 2))
             y = self._landing(drag)
             painter.drawLine(QLineF(0, y, plot.right(), y))
-        if self._found is not None and self._rows is not None:
-            self._outline(painter, *self._found)
+        if self._occurrence is not None and self._rows is not None:
+            self._outline(painter, *self._occurrence)
         self._paint_cursor(painter, [plot])
         for rows, x, y in self._boxes():
             if self._stack is not None:
@@ -814,8 +814,8 @@ class TimelineView(TimePlot):
             self._marks_moved()
 
     def _landing(self, drag: Drag) -> float:
-        """The height at which a process that is dragged would be put: above the one that is there if it comes
-        from below, else below that."""
+        """y of the place where a dragged process would be put: above the one that is there if it comes from
+        below, else below."""
         assert self._rows is not None
         first, last = self._rows.extent(self._rows.rows[max(self._row_at(drag.value + 1), 0)].process)
         return self._y(first if first < self._rows.extent(drag.index)[0] else last)
@@ -829,14 +829,14 @@ class TimelineView(TimePlot):
                 self._rows.toggle(drag.index)
                 self.rows_changed()
             return
-        to = self._row_at(drag.value + 1)
-        if to >= 0 and self._rows.rows[to].process != drag.index:
-            self._rows.move(drag.index, self._rows.rows[to].process)
+        target = self._row_at(drag.value + 1)
+        if target >= 0 and self._rows.rows[target].process != drag.index:
+            self._rows.move(drag.index, self._rows.rows[target].process)
             self.rows_changed()
             self.ordered.emit()
 
     def move_row(self, by: int) -> None:
-        """Move the row under the pointer down, or up, and the same one again until the pointer moves."""
+        """Move the row under the pointer by some places; the same one again until the pointer moves."""
         row = self._row_at(self._tip_y)
         if row >= 0 and self._rows is not None:
             if self._moving < 0:
@@ -865,34 +865,34 @@ class TimelineView(TimePlot):
         self._look(p, region)
 
     def _look(self, p: QPointF, region: str) -> None:
-        """Say what is under the pointer: at once what the picture knows, then what the events say."""
+        """Describe what is under the pointer: first by the picture, then by the events."""
         row = self._row_at(p.y()) if region in ("plot", "labels") else -1
         self._tip_y, self._moving = p.y(), -1
         self._pointed = self._rows.rows[row].locations if row >= 0 and self._rows is not None else ()
         if row < 0 or self._rows is None or region != "plot":
-            shown = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
-            self.setToolTip(shown)
+            title = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
+            self.setToolTip(title)
             self._tip, self._under_pointer = [], (-1, math.nan)
             self.looked.emit(-1, math.nan)
             return
         flag = self._notes.at(p)
         self.setToolTip("" if flag is None else plain(flag.full_text))
-        t, here = self._time(p.x()), self._rows.rows[row]
-        self._tip = self._roughly(here, row, t)
-        alone = len(here.locations) == 1 and self._per == 1
-        self._under_pointer = (here.locations[0] if alone else -1, t)
+        t, under = self._time(p.x()), self._rows.rows[row]
+        self._tip = self._roughly(under, row, t)
+        alone = len(under.locations) == 1 and self._per == 1
+        self._under_pointer = (under.locations[0] if alone else -1, t)
         self.looked.emit(*self._under_pointer)
         self._marks_moved()
 
-    def _roughly(self, here: TimelineRow, row: int, t: float) -> list[str]:
-        """What the column under the pointer holds, by the picture alone."""
-        rows = [here.title]
+    def _roughly(self, under: TimelineRow, row: int, t: float) -> list[str]:
+        """The classes in the column under the pointer, by the picture alone."""
+        rows = [under.title]
         if self._per > 1 and self._rows is not None:
             band = row // self._per * self._per
             last = self._rows.rows[min(band + self._per, self._count) - 1].title
             rows = [f"{self._rows.rows[band].title} to {last}, {self._per} rows in one"]
-        elif len(here.locations) > 1:
-            rows = [f"{here.title}, {len(here.locations)} threads in one row"]
+        elif len(under.locations) > 1:
+            rows = [f"{under.title}, {len(under.locations)} threads in one row"]
         rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
         band = row // self._per
         view = TileView(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
@@ -901,11 +901,11 @@ class TimelineView(TimePlot):
             if not 0 <= column < placed.tile.dominant.shape[1]:
                 continue
             k = band - placed.first
-            held, most = int(placed.tile.hidden[k, column]), int(placed.tile.dominant[k, column])
-            names = [self._class_name(most)]
-            rest = [c for c in range(gantt.CLASSES - 1) if held >> c & 1 and c != most]
-            if rest:
-                names.append("this column also holds {}".format(", ".join(map(self._class_name, rest))))
+            hidden, dominant = int(placed.tile.hidden[k, column]), int(placed.tile.dominant[k, column])
+            names = [self._class_name(dominant)]
+            others = [c for c in range(gantt.CLASSES - 1) if hidden >> c & 1 and c != dominant]
+            if others:
+                names.append("this column also holds {}".format(", ".join(map(self._class_name, others))))
             return rows + names
         return rows
 
@@ -949,9 +949,9 @@ class TimelineView(TimePlot):
     @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         page, key = self._plot.height() / self._row_height, Qt.Key
-        ways: dict[int, float]
-        ways = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}
-        by = ways.get(event.key())
+        steps: dict[int, float]
+        steps = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}
+        by = steps.get(event.key())
         if by is None:
             super().keyPressEvent(event)
         elif event.modifiers() & Qt.KeyboardModifier.AltModifier:
@@ -983,7 +983,7 @@ class TimelineView(TimePlot):
         return plot_menu.finish(menu, self)
 
     def table(self) -> Iterable[plot_menu.Row]:
-        """What each row in view does most, as stretches of the columns that are drawn."""
+        """The dominant class of each row in view, as ranges of drawn columns."""
         yield "row", "name", "start_s", "end_s", "state"
         cells = self._cells()
         if cells is None or self._rows is None:
@@ -995,7 +995,7 @@ class TimelineView(TimePlot):
                 yield label, title, begin, end, self._class_name(place)
 
     def fit_rows(self) -> None:
-        """Rows so high that all of them are in view."""
+        """Make rows as high as lets all of them be in view."""
         self._height = 0.0
         self.rows_changed()
 
@@ -1010,7 +1010,7 @@ _Layer = tuple["Tile", Ints, tuple[Ints, Ints]]
 
 
 def _uncovered(layers: list[_Layer]) -> list[_Layer]:
-    """Layers from back to front, without the columns that one further in front paints in all bands."""
+    """Layers from back to front, without columns that a layer in front of them paints in all bands."""
     seen: list[_Layer] = []
     covered: Flags | bool = False
     for tile, rows, (low, high) in reversed(layers):
