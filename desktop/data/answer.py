@@ -1,7 +1,7 @@
-"""What an experiment has found, in words: what the run time depends on, what not, and what to do next.
+"""The findings of an experiment in words: what the run time depends on, what not, and what to do next.
 
-What is named is beyond a limit that one or more of all effects pass in 5 % of the experiments in which none
-is real; what is left out has an upper bound that holds for all of it together.
+Effects are named beyond a limit that one or more of all effects exceed in 5 % of the experiments without any
+real effect; the others get an upper bound that holds for all of them together.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from desktop.data.reading import head
 if TYPE_CHECKING:
     from desktop.data.runs import RunTable
 
-#: Lengths of a delay that costs are told for: the longest whose cost is not above so many runs.
+#: Delay lengths for which costs are given: the longest whose cost is at most so many runs.
 _MANY = 100
 _LENGTHS = ((1.0, "1 s"), (1e-3, "1 ms"), (1e-6, "1 µs"), (1e-9, "1 ns"))
-#: Responses whose names say seconds without a unit.
+#: Names of responses that imply seconds without a unit.
 _SECONDS = ("wall", "cpu", "seconds")
-#: Largest longer delay that is proposed at once.
+#: Largest factor by which longer delays are proposed at once.
 _LONGER = 100
 
 
 @dataclass(frozen=True)
 class SptAnswer:
     """`sentences`: the first is what the response depends on. `named`: terms beyond the limit, the largest
-    first. `bound`: all other main effects are between -bound and bound, with 95 % for all together (NaN where
-    nothing tells). `next`: what to do, "" if nothing is left."""
+    first. `bound`: all other main effects are between -bound and bound, with 95 % for all together (NaN if
+    unknown). `next`: what to do, "" if there is nothing left."""
 
     sentences: tuple[str, ...]
     named: tuple[str, ...]
@@ -46,7 +46,7 @@ class SptAnswer:
 
     @property
     def text(self) -> str:
-        """All of it as a paragraph."""
+        """All sentences as a paragraph."""
         last = (f"Next: {self.next}.",) if self.next else ()
         return " ".join((*self.sentences, *last))
 
@@ -59,8 +59,8 @@ def answer(
     response: str = "the response",
     waiting: int = 0,
 ) -> SptAnswer:
-    """From effects on a response in `unit`. `factors`: what they are, by name. `delays_s`: how long their
-    delays take. `waiting`: trials that are planned and not run."""
+    """The answer from effects on a response in `unit`. `factors`: by name. `delays_s`: seconds of their
+    delays. `waiting`: number of trials planned but not run."""
     factors, delays_s = factors or {}, delays_s or {}
     mains = [e for e in effects.effects if len(e.members) == 1 and e.estimable]
     limits = {e.term: _limit(effects, e) for e in effects.effects}
@@ -75,7 +75,7 @@ def answer(
     beyond = [e for e in effects.effects if abs(e.value) > limits[e.term]]
     named = sorted((e for e in mains if e in beyond), key=lambda e: -abs(e.value))
     others = [e for e in mains if e not in named]
-    # Every interval of the family holds what is true at once with 95 %.
+    # All intervals of the family contain the true values at once with 95 %.
     bound = max((abs(e.value) + limits[e.term] for e in others), default=math.nan)
     what = _subject(response)
     sentences = []
@@ -108,7 +108,7 @@ def answer(
 def answer_of(
     experiment: Experiment, effects: Effects, response: str | None = None, waiting: int = 0
 ) -> SptAnswer:
-    """Of an experiment that is described, with what its delays take here. `response` None: its first."""
+    """The answer of an experiment, with the delays measured here. `response` None: its first."""
     unit_s = delay_unit_of(experiment) if experiment.program.build else math.nan
     factors = {one.name: one for one in experiment.factors}
     measured = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
@@ -116,14 +116,14 @@ def answer_of(
 
 
 def answer_of_table(effects: Effects, table: RunTable) -> SptAnswer:
-    """Of runs that were made elsewhere."""
+    """The answer for runs that were made elsewhere."""
     name = table.response.split(" ")[0]
     return answer(effects, unit_of(name), table.settings, response=name)
 
 
 def delay_unit_of(experiment: Experiment) -> float:
-    """Seconds of one unit of delay: kept beside the journal once it was measured, so that all that is said
-    of one experiment refers to the same."""
+    """Seconds of one unit of delay: stored beside the journal once measured, so that all statements about one
+    experiment use the same value."""
     from desktop.core.delay import delay_unit_s
 
     file = experiment.folder / "delay_unit.txt"
@@ -133,19 +133,19 @@ def delay_unit_of(experiment: Experiment) -> float:
         unit = math.nan
     if not 0 < unit < 1:
         unit = delay_unit_s()
-        with suppress(OSError):  # a folder of somebody else
+        with suppress(OSError):  # the folder may belong to somebody else
             if (experiment.folder / JOURNAL).exists():
                 file.write_text(f"{unit!r} s take one unit of delay here", encoding="utf-8")
     return unit
 
 
 def unit_of(response: str) -> str:
-    """Unit of a column, as far as its name tells it."""
+    """Unit of a column, as far as its name shows it."""
     return "s" if response.endswith("_s") or "_s_" in response or response in _SECONDS else ""
 
 
 def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:
-    """Seconds that the delay of each factor takes, where that is known."""
+    """Seconds of the delay of each factor, if known."""
     common = next(
         (int(flag.partition("=")[2]) for flag in experiment.program.flags
          if flag.startswith("-DSPT_DELAY=") and flag[12:].isdigit()),
@@ -164,7 +164,7 @@ _beyond = lru_cache(maxsize=256)(familywise_limit)
 
 
 def _subject(response: str) -> str:
-    """A response as a sentence's subject."""
+    """A response as the subject of a sentence."""
     usual = {"wall": "the run time", "cpu": "the processor time", "memory": "the memory"}
     plain = response.casefold().removesuffix("_s")
     if plain in ("time", "seconds", "elapsed", "wall_time"):
@@ -173,12 +173,12 @@ def _subject(response: str) -> str:
 
 
 def _limit(effects: Effects, effect: Effect) -> float:
-    """|effect| beyond which one or more of all are in 5 % where none is real; NaN without an error."""
+    """The |effect| that one or more of all exceed in 5 % where none is real; NaN without an error."""
     if effects.error == "lenth":
         return effects.lenth.simultaneous if effects.lenth is not None else math.nan
     if effects.error == "none" or not effect.se > 0 or not effect.df > 0:
         return math.nan
-    # A choice of terms that was made with a look at them has a limit of its own.
+    # Terms chosen after looking at them have a limit of their own.
     chosen = effects.limit.value if effects.limit.kind == "selected" else 0.0
     return max(_beyond(len(effects.effects), effect.df), chosen) * effect.se
 
@@ -192,7 +192,7 @@ def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
     one = factors.get(effect.term)
     if one is None or not one.place:
         return effect.term
-    # The name of the factor is what tables and plots say.
+    # Tables and plots use the name of the factor.
     own = one.routine.rpartition("::")[2]
     return one.place if effect.term == own else f"{one.place} ({effect.term})"
 
@@ -200,7 +200,7 @@ def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
 def _cost(
     effects: Effects, effect: Effect, unit: str, factors: Mapping[str, Factor], delays_s: Mapping[str, float]
 ) -> str:
-    """What a delay there costs, for a length of it that can be imagined; of a setting what changes."""
+    """What a delay there costs, for a length that is easy to imagine; for a setting, what changes."""
     one = factors.get(effect.term)
     share = effects.percent(effect)
     of_run = f", {digits(abs(share), 3)} % of the run" if math.isfinite(share) else ""
@@ -250,7 +250,7 @@ def _next(
     factors: Mapping[str, Factor],
     waiting: int,
 ) -> str:
-    """The step that tells most."""
+    """The most informative next step."""
     if waiting:
         return f"run the {waiting} trials that are left"
     if effects.suspects:
@@ -258,7 +258,7 @@ def _next(
     places = [e for e in named if _is_delay(e.term, factors) and e.value > 0]
     names = [e.term for e in named]
     for e in named:
-        # A pair of effects that are real may be real itself.
+        # The interaction of two real effects may be real itself.
         doubt = [a for a in e.aliases if ":" in a and set(a.split(":")) <= set(names)]
         if doubt:
             return f"fold the design over, which tells {e.term} from {doubt[0]}"

@@ -1,7 +1,7 @@
-"""Traces as people keep them: packed into one .tar, .tar.gz, .tar.bz2, .tar.xz or .zip.
+"""Traces packed into one .tar, .tar.gz, .tar.bz2, .tar.xz or .zip.
 
-An archive may come from a stranger. Nothing but plain files and folders is ever made, below the folder that
-was given, and no more of them, nor larger ones, than the limits here allow.
+An archive may come from anyone. Only plain files and folders are created, inside the given folder, and no
+more or larger ones than the limits here allow.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from desktop.data.reading import head
 from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
-#: Files and folders in an archive; the largest OTF2 archives have two files a location.
+#: Most files and folders in an archive; the largest OTF2 archives have two files per location.
 MEMBERS = 1 << 20
-#: Bytes of all files together, unpacked.
+#: Most bytes of all files together, unpacked.
 UNPACKED = 1 << 40
-#: How much larger than the archive its content may be (gzip at its best: 1032), once it is worth a thought.
+#: Largest ratio of content to archive (gzip at its best: 1032), for contents above a size.
 RATIO = 1000
 RATIO_FROM = 1 << 26
 
 _PIECE = 1 << 20
 _BLOCK = 512
-#: Names and attributes of one member; more is an attempt to fill the memory.
+#: Most bytes of names and attributes of one member; more is an attempt to fill the memory.
 _HEADER = 1 << 20
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _UNPACK_IT = "if you trust where it is from, unpack it yourself and open the trace in it"
@@ -53,23 +53,23 @@ def is_archive(path: Path) -> bool:
     if opener(first):
         first = unpacked_head(path)[0][:_BLOCK]
     try:
-        tarfile.TarInfo.frombuf(first, "utf-8", "surrogateescape")  # checks the sum over the header
+        tarfile.TarInfo.frombuf(first, "utf-8", "surrogateescape")  # verifies the checksum of the header
     except tarfile.HeaderError:
         return False
     return True
 
 
 def unpack(archive: Path, folder: Path, progress: Progress) -> None:
-    """Put the files of an archive into `folder`, an empty one of its own.
+    """Unpack an archive into `folder`, which must be empty and used for nothing else.
 
     Raises
     ------
-    TraceFormatError : it is damaged or encrypted, passes a limit (which is named), holds a link or a device,
-        or a name that points out of `folder`. What was unpacked before that is still there.
+    TraceFormatError : it is damaged or encrypted, exceeds a limit (which is named), contains a link or a
+        device, or a name that points out of `folder`. What was unpacked before remains there.
     """
 
     def refuse(what: str, member: str = "", hint: str = _UNPACK_IT) -> TraceFormatError:
-        """`member`: the last one that was begun."""
+        """`member`: the last one that was started."""
         return TraceFormatError(what, file=archive, where=f"at {member!r}" if member else "", hint=hint)
 
     unpacked = 0
@@ -128,7 +128,7 @@ def unpack(archive: Path, folder: Path, progress: Progress) -> None:
 
 
 class _Member(NamedTuple):
-    """`read` gives the next bytes of a file and is None for a folder; `fault`: what else it is."""
+    """`read` gives the next bytes of a file, None for a folder; `fault`: its kind if it is neither."""
 
     name: str
     size: int = 0
@@ -140,7 +140,7 @@ def _tarred(raw: BufferedReader) -> Iterator[_Member]:
     stream = _Forward(content_of(raw))
     with tarfile.open(fileobj=stream, mode="r:", errorlevel=1) as tar:  # type: ignore[call-overload]  # needs no more than _Forward has
         while (member := tar.next()) is not None:
-            tar.members.clear()  # or they would be kept, all of them
+            tar.members.clear()  # or they would all be kept
             if member.isdir():
                 yield _Member(member.name)
             elif not member.isreg() or member.issparse():
@@ -148,7 +148,7 @@ def _tarred(raw: BufferedReader) -> Iterator[_Member]:
             else:
                 stream.seek(member.offset_data)
                 yield _Member(member.name, member.size, stream.read)
-    # The module takes a damaged header for the end; the end is a block of zeros, or of the file.
+    # The module takes a damaged header for the end; the real end is a block of zeros, or the end of the file.
     if stream.last.strip(b"\0"):
         raise tarfile.ReadError("a header in it is damaged")
 
@@ -175,7 +175,7 @@ def _zipped(raw: BufferedReader) -> Iterator[_Member]:
 
 
 class _Forward:
-    """A stream for `tarfile` that is only read on, in pieces of bounded size."""
+    """A stream for `tarfile` that only moves forward, in pieces of bounded size."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
@@ -207,5 +207,5 @@ def _place(name: str) -> PurePosixPath | None:
 
 
 def _is_litter(path: PurePosixPath) -> bool:
-    """What macOS adds to archives: files beside the files, with the same endings."""
+    """Whether it is a file that macOS adds beside others in archives, with the same suffixes."""
     return path.parts[:1] == ("__MACOSX",) or path.name.startswith("._")

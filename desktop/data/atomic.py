@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process or the machine stops."""
+"""Writing files atomically: they are whole or unchanged, whenever the process or the machine stops."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ WORK_SUFFIX = ".work"
 
 
 def place_of(target: Path) -> Path:
-    """Where a file is written that is called `target`: there, or, where that is a link, at what it leads to.
+    """The path that is written for `target`: itself, or, if it is a link, the path it leads to.
 
     Raises
     ------
-    FileError : something is there that is no regular file, and would be lost or waited for without end.
+    FileError : something else than a regular file is there, which would be lost or block for ever.
     """
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     try:
@@ -54,8 +54,8 @@ _OTHERS = (
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Errors of the system that name no file, such as that of a full disk, or one that nobody knows, name
-    this one."""
+    """Make system errors that name no file, such as a full disk, or one the user does not know, name
+    `file`."""
     try:
         yield
     except OSError as error:
@@ -70,13 +70,13 @@ def _name(error: OSError, file: Path) -> None:
 
 
 class PartFile:
-    """A new content of `target`, written beside it and renamed over it by `commit`.
+    """New content of `target`, written beside it and renamed over it by `commit`.
 
-    A target that is a link stays one; what it leads to is replaced (`place_of`). In a ``with`` block it is
-    committed at the end, or discarded if there is an exception, which then names the target.
+    A target that is a link stays one; the file it leads to is replaced (`place_of`). A ``with`` block commits
+    at its end, or discards after an exception, which then names the target.
 
-    The part is locked while it is written, so that parts left by a killed process can be told from those
-    in use: making a `PartFile` removes the former. Content is written through `part` by whatever library.
+    The part is locked while it is written, which distinguishes it from parts left by killed processes:
+    creating a `PartFile` removes those. Content may be written to `part` by any library.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class PartFile:
             stopping.leave_no(self, self._remove)
 
     def _make(self) -> bool:
-        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        """Create and lock the part; False if another process's cleaning removed it before it was locked."""
         self.part = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{SUFFIX}")
         with naming(self.named):
             self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -124,11 +124,11 @@ class PartFile:
             _name(error, self.named)
 
     def commit(self) -> None:
-        """Make the part the target; it must have been closed by whoever wrote it."""
+        """Replace the target by the part, which must have been closed by its writer."""
         with naming(self.named):
             os.fsync(self._fd)
             self._close()
-            place_of(self.named)  # it may have become something else meanwhile
+            place_of(self.named)  # it may have changed meanwhile
             os.replace(self.part, self.target)
             stopping.left(self)
             stopping.complete[self.named] = None
@@ -151,23 +151,23 @@ class PartFile:
 
 
 def write_text(target: Path, text: str) -> None:
-    """A text file that is there whole or as it was before; errors as of `write_bytes`."""
+    """Write a text file atomically; errors as for `write_bytes`."""
     write_bytes(target, text.encode())
 
 
 def write_bytes(target: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before.
+    """Write a file atomically: it is whole, or as it was before.
 
     Raises
     ------
-    OSError : it cannot be written, or something is there that is no regular file.
+    OSError : it cannot be written, or something else than a regular file is there.
     """
     with PartFile(target) as part:
         part.part.write_bytes(content)
 
 
 def remove_stale(target: Path) -> None:
-    """Remove parts of `target` that nobody writes any more."""
+    """Remove parts of `target` that nobody is writing."""
     for part in target.parent.glob(f"{_literal(target.name)}.*{SUFFIX}"):
         with suppress(OSError), part.open("r+b") as file:
             if fcntl is not None and _lock(file.fileno()):
@@ -178,9 +178,9 @@ def remove_stale(target: Path) -> None:
 
 
 class WorkFolder:
-    """An empty folder beside `target`, for what is needed while that is made; removed when its block ends.
+    """An empty folder beside `target` for temporary files; removed when its block ends.
 
-    Like a `PartFile` it is locked, and making one removes those that a killed process left.
+    It is locked like a `PartFile`, and creating one removes those that killed processes left.
 
     Raises
     ------
@@ -195,7 +195,7 @@ class WorkFolder:
             stopping.leave_no(self, lambda: _take_away(self.path))
 
     def _make(self, target: Path) -> bool:
-        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        """Create and lock the folder; False if another process's cleaning removed it before it was locked."""
         self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
         self.path.mkdir()
         try:
@@ -221,8 +221,8 @@ class WorkFolder:
 
 
 def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
-    """A folder among the temporary ones, which is not left behind when this process is asked to end; tell
-    `stopping.left` its name when it is gone. `whatever_happens`: that it cannot be removed is no error.
+    """A temporary folder, which is also removed if this process is asked to end; pass its name to
+    `stopping.left` when it is gone. `whatever_happens`: failing to remove it is no error.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """The same, removed when its block ends."""
+    """A temporary folder as `scratch`, removed when its block ends."""
     folder = scratch()
     try:
         with folder as name:
@@ -246,7 +246,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _take_away(folder: Path) -> None:
-    """Remove a folder into which other threads still write: by its former name, they cannot any more."""
+    """Remove a folder into which other threads still write: renamed first, so that they no longer can."""
     gone = folder.with_name(f"{folder.stem}.{secrets.token_hex(4)}{folder.suffix}")
     with suppress(OSError):
         folder.rename(gone)
@@ -259,7 +259,7 @@ def _remove_stale_folders(target: Path) -> None:
             try:
                 fd = os.open(folder / "lock", os.O_RDWR)
             except FileNotFoundError:
-                folder.rmdir()  # killed before it was locked
+                folder.rmdir()  # left by a process killed before it locked it
                 continue
             unused = _lock(fd)
             os.close(fd)
@@ -271,8 +271,8 @@ def _remove_stale_folders(target: Path) -> None:
 
 
 def lock_file(fd: int, patience_s: float = 0.0) -> bool:
-    """Lock an open file for this process until it is closed; False if another process has it, and keeps it
-    that long."""
+    """Lock an open file for this process until it is closed; False if another process keeps it locked for
+    `patience_s`."""
     end = time.monotonic() + patience_s
     while (locked := _lock(fd)) is False and time.monotonic() < end:
         time.sleep(0.02)
@@ -280,7 +280,7 @@ def lock_file(fd: int, patience_s: float = 0.0) -> bool:
 
 
 def _lock(fd: int) -> bool | None:
-    """Whether the file could be locked; None where there are no locks."""
+    """Whether the file could be locked; None if there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -301,7 +301,7 @@ def _same_file(fd: int, path: Path) -> bool:
 
 def _fsync_folder(folder: Path) -> None:
     if os.name == "nt":
-        return  # folders cannot be opened there; the rename is journalled
+        return  # folders cannot be opened on Windows; the rename is journalled
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -15,7 +15,7 @@ from desktop.data.store import TraceStore
 
 Indices = NDArray[np.int32]
 
-#: Intervals between two sums of those before.
+#: Intervals between two stored sums.
 _EVERY = 256
 
 
@@ -69,7 +69,7 @@ class Waits(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Of a location, in order and without overlap, of kinds; `sums` as of `spent_until`."""
+    """Intervals of a location by kind, in order and without overlap; `sums` as in `spent_until`."""
 
     begin: Ints
     end: Ints
@@ -92,8 +92,8 @@ class Intervals(NamedTuple):
 
 
 class CallParts(NamedTuple):
-    """Of a location what of its communication is no moving of data (waits by account, and calls of which
-    nothing tells what they are), its calls, its waits, and what contradicting clocks may change of these."""
+    """Of a location: the communication that moves no data (waits by account, and calls of unknown kind), its
+    calls, its waits, and how much contradicting clocks may change these."""
 
     pieces: Intervals
     calls: Intervals
@@ -102,7 +102,7 @@ class CallParts(NamedTuple):
 
 
 def entered(store: TraceStore, regions: Flags) -> Ints:
-    """(locations,) how often each location enters any of some regions (regions,)."""
+    """(locations,) how often each location enters any of the `regions` (regions,)."""
     counts = np.zeros(len(store.locations), np.int64)
     for i in range(counts.size):
         for region, count in store.blocks("calls", i, "region", "count"):
@@ -111,7 +111,7 @@ def entered(store: TraceStore, regions: Flags) -> Ints:
 
 
 def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
-    """Order (n,) by location and time, equal ones as they are; where each location begins (places + 1,)."""
+    """Order (n,) by location and time (stable); where each location begins (places + 1,)."""
     start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
     order = np.empty(where.size, np.int64)
     put_in_places(where, start[:-1].copy(), order)
@@ -124,16 +124,16 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
 
 
 def call_at(time: Ints, over: Flags, begin: Ints, end: Ints, first: int) -> Ints:
-    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
-    Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
+    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`. If
+    one call ends as another begins, what is `over` then belongs to the first, if nothing else does."""
     call = np.empty(time.size, np.int64)
     within(time, over, begin, end, first, np.zeros(begin.size, np.uint8), call)
     return call
 
 
 def request_times(kind: Bytes, request: NDArray[np.uint64], time: Ints) -> Ints:
-    """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
-    completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
+    """For each row (n,) of a location's messages the time when an IRECV was posted or an ISEND was completed;
+    `BEGIN` if unknown. A request belongs to the latest row that started it."""
     times = np.full(kind.size, BEGIN)
     for first, last, of_first in (
         (MessageKind.IRECV_POST, MessageKind.IRECV, False),

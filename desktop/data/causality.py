@@ -1,9 +1,9 @@
-"""Who waited for whom: the calls, operations and waits of a run, which accounts, delays and what-if stand on.
+"""Who waited for whom: the calls, operations and waits of a run, the basis of accounts, delays and what-if.
 
-`Causality(store, rules, progress)` is one structure of arrays, made in one pass over each location. Times
-are ticks of the common clock (`Location.clock` applied); locations are indices in the store; rows of calls,
-operations and waits stand by location and in order of time, those of location i from ``start[i]`` to
-``start[i + 1]``::
+`Causality(store, rules, progress)` is one structure of arrays, made in one pass over each location. Times are
+ticks of the common clock (`Location.clock` applied); locations are indices in the store; rows of calls,
+operations and waits are sorted by location and time, those of location i from ``start[i]`` to ``start[i +
+1]``::
 
     calls       start (locations + 1,); begin, end, region (calls,)
                 times in one or several nested regions of communication; region: the outermost
@@ -22,22 +22,22 @@ operations and waits stand by location and in order of time, those of location i
                 `partner_call` of the calls (-1: in none). account: the kind of wait, a number of
                 `desktop.core.accounts.Account`; key: of the message or collective operation
 
-Which waits there are (the patterns of Scalasca): a receive waits for its send (late sender), a send that
-lasts until its receive is posted for that (late receiver), an n-to-n collective for the last member, a
-one-to-all for its root, the root of an all-to-one for the last member, a scan for the last of lower ranks. Of
-several in one call the latest counts; it lasts until that instant or the end of the call.
+Waits follow the patterns of Scalasca: a receive waits for its send (late sender), a send that lasts until its
+receive is posted for that (late receiver), an n-to-n collective for the last member, a one-to-all for its
+root, the root of an all-to-one for the last member, a scan for the last of lower ranks. If there are several
+in one call, the latest counts; it lasts until that instant or the end of the call.
 
-A late receiver is one as Scalasca defines it: the receive is posted while the send call lasts. That takes a
-send that has to wait for the receive (synchronous mode, or a size beyond the library's eager limit); of one
-that is buffered the call ends at once, before. When a receive was posted: its ``IRECV_POST``, or the begin of
-the call of a blocking receive; else nothing tells, and nobody is called late. A call that waits for several
-requests may last for another reason: there a send counts only if no message of its size or a larger one of
-this run has been completed before its receive was posted (which says that the library buffers that size).
+A late receiver is defined as in Scalasca: the receive is posted during the send call. This needs a send that
+waits for the receive (synchronous mode, or a size above the library's eager limit); the call of a buffered
+one ends before that. A receive is posted at its ``IRECV_POST``, or the begin of the call of a blocking
+receive; otherwise the time is unknown and there is no late receiver. A call that waits for several requests
+may last for another reason: there a send counts only if no message of its size or a larger one in this run
+was completed before its receive was posted (which shows that the library buffers that size).
 
-A call that asks for messages (MPI_Probe, MPI_Test) and receives none waits for the one that is received next.
+A call that asks for messages (MPI_Probe, MPI_Test) and receives none waits for the next one received.
 
-Memory: some 100 bytes for each message, 50 for each member of a collective operation, 20 for each call and
-33 for each wait, and the states of one location.
+Memory: about 100 bytes per message, 50 per member of a collective operation, 20 per call and 33 per wait, and
+the states of one location.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ from desktop.progress import Cancelled, Progress
 _T = TypeVar("_T")
 
 
-#: Waiting is not given if contradictions may change it by more than this part of the communication.
+#: Waiting is not reported if contradictions may change it by more than this share of the communication.
 DOUBTED = 0.05
-#: Calls and operations that can be numbered.
+#: Most calls and operations that can be numbered.
 MOST = 1 << 30
-#: Locations that are gone through at a time.
+#: Locations processed at a time.
 _THREADS = 2
 _NUMBERED = ("events", "messages", "collectives")
-#: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
+#: Blocking sends and receives among the MPI calls, and calls that ask whether a message has arrived.
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
 _ASKS = re.compile(r"i?m?probe|test(any|some|all)?")
@@ -103,14 +103,14 @@ _LONGER = (
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What only a pass over the events and messages of a range can tell.
+    """Results that need a pass over the events and messages of a range.
 
-    ideal_s : how long the range lasts on a network without latency and with infinite bandwidth; None where
-        the messages do not match completely, `ideal_note` says so in words.
-    communication_s, waiting_s : (locations,) seconds in communication, and the part of them in which a
-        partner was late. None where nothing is matched, or clocks contradict each other by so much that it
-        would be wrong by more than `DOUBTED` of the communication; `waiting_note` says so in words.
-    waiting_off_s : what contradictions between clocks may change of `waiting_s`, over all locations.
+    ideal_s : duration of the range on a network without latency and with infinite bandwidth; None if the
+        messages do not match completely, as `ideal_note` explains.
+    communication_s, waiting_s : (locations,) seconds in communication, and of these the ones in which a
+        partner was late. None if nothing is matched, or clocks contradict each other so much that it would be
+        wrong by more than `DOUBTED` of the communication; `waiting_note` explains why.
+    waiting_off_s : how much contradictions between clocks may change `waiting_s`, over all locations.
     """
 
     ideal_s: float | None
@@ -129,7 +129,7 @@ class Replayed:
 
 
 class Causality:
-    """See the module.
+    """Who waited for whom in a run; see the module.
 
     Raises
     ------
@@ -163,16 +163,16 @@ class Causality:
 
     @property
     def size(self) -> int:
-        """Bytes that it holds, about."""
+        """Approximate number of bytes in memory."""
         tables = (self.calls, self.operations, self.messages, self.waits)
         held = sum(column.nbytes for table in tables for column in table)
         held += sum(column.nbytes for part in self._moving if part for column in part)
         return held + sum(column.nbytes for part in self.exact.values() for column in part)
 
-    # ---- what belongs together
+    # ---- matching
 
     def _match(self, progress: Progress) -> None:
-        """Messages and collective operations, and all operations by location and time."""
+        """Match messages and collective operations, and sort all operations by location and time."""
         store, clocks, places = self._store, self._all_clocks, len(self._store.locations)
         progress.step(0, 0, "waiting")
         if store.has("links"):
@@ -232,23 +232,23 @@ class Causality:
             sender, receiver, sent, arrived, np.full(n, BEGIN), size.astype(np.int64), place[:n],
             place[n : 2 * n],
         )  # fmt: skip
-        #: of members of collective operations who was waited for until when; and which row of these each
-        #: operation is
+        #: for members of collective operations: who was waited for until when; and the row of each operation
+        #: in these tables
         self._needed, self._partner = np.concatenate(needed), np.concatenate(partner).astype(np.int32)
         self._member = (order - 2 * n).astype(np.int32)
 
     def _walk(self, progress: Progress) -> None:
-        """Go through the events of each location: its calls, and what it has computed before operations."""
+        """Go through the events of each location: its calls, and the ticks computed before operations."""
         store, operations = self._store, self.operations
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
         accounts = accounts_of_classes(self.rules)
-        #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
+        #: classes of locations whose clocks run at another rate, as rounded lengths would not add up
         self.exact: dict[int, Intervals] = {}
-        #: when each location is in communication as its class says; None: in its calls
+        #: when each location is in communication according to its class; None: in its calls
         self._moving: list[tuple[Ints, Ints] | None] = []
 
         computing, moves = accounts == Account.COMPUTING, accounts == Account.MOVING
-        # Written where they stay: making and joining the calls of each location took as long as finding them.
+        # Written in place: joining the calls of single locations took as long as finding them.
         room = np.concatenate([[0], np.cumsum(_most_calls(store, speaks))])
         columns = *np.empty((2, room[-1]), np.int64), np.empty(room[-1], np.int32)
         start = np.zeros(len(store.locations) + 1, np.int64)
@@ -276,7 +276,7 @@ class Causality:
             self._moving.append(moving)
             first = start[i]
             start[i + 1] = first + n
-            if first < room[i]:  # regions of communication inside each other took no room
+            if first < room[i]:  # nested regions of communication took no space
                 for column in columns:
                     column[first : first + n] = column[room[i] : room[i] + n]
             own = operations.call[operations.start[i] : operations.start[i + 1]]
@@ -284,7 +284,7 @@ class Causality:
         self.calls = Calls(start, *(column[: start[-1]] for column in columns))
 
     def _each(self, work: Callable[[int], _T], progress: Progress) -> Iterator[_T]:
-        """What `work` finds of each location, in their order, several at a time."""
+        """The results of `work` for each location, in order, several computed at a time."""
 
         def unless_cancelled(i: int) -> _T:
             if progress.cancelled:
@@ -318,7 +318,7 @@ class Causality:
         completed = np.full(messages.sent.size, BEGIN)
         address = address_of(store)
 
-        def requests(i: int) -> None:  # each writes what is of its own messages only
+        def requests(i: int) -> None:  # each writes only what belongs to its own messages
             if store.rows("messages", i) and operations.start[i] < operations.start[i + 1]:
                 self._requests(i, address, waits, completed)
 
@@ -330,7 +330,7 @@ class Causality:
             a, b = calls.start[i : i + 2]
             over = np.ones(mine.size, bool)
             in_call[mine] = call_at(completed[later[mine]], over, calls.begin[a:b], calls.end[a:b], a)
-        # A size that was sent before anybody had posted the receive is buffered by the library.
+        # A size that was sent before its receive was posted is buffered by the library.
         posted = messages.posted
         ends = np.full(messages.sent.size, END)
         ends[direct] = calls.end[call[direct]]
@@ -341,7 +341,7 @@ class Causality:
         self.sends = (np.concatenate([call[direct], in_call[good]]), np.concatenate([direct, later[good]]))
 
     def _requests(self, location: int, address: Ints, waits: Flags, completed: Ints) -> None:
-        """Of a location's requests: when receives were posted, and non-blocking sends were completed."""
+        """Of a location's requests: times when receives were posted and non-blocking sends were completed."""
         store, messages, operations = self._store, self.messages, self.operations
         kind = store.column("messages", "kind", location)
         requested = kind == MessageKind.ISEND
@@ -381,7 +381,7 @@ class Causality:
     def _wait(self, progress: Progress) -> None:
         progress.step(0, 0, "waiting")
         calls, messages, operations = self.calls, self.messages, self.operations
-        held = np.zeros(calls.begin.size, np.uint8)  # 1: there is an operation in it, 2: that may wait
+        held = np.zeros(calls.begin.size, np.uint8)  # 1: contains an operation, 2: one that may wait
         held[self.sends[0]] = 1
         which, message = self.sends
         posted = messages.posted[message]
@@ -446,7 +446,7 @@ class Causality:
         self._held, self._depends = held & 1, held >> 1
 
     def _ask(self, asks: Flags, location: int, end: Ints, state: tuple[AnyArray, ...]) -> None:
-        """Calls that ask for a message and get none wait for the one that is received next."""
+        """Calls that ask for a message and get none wait for the next one received."""
         operations, messages = self.operations, self.messages
         mine = np.flatnonzero(asks & (state[-1] == 0))
         a, b = operations.start[location : location + 2]
@@ -459,7 +459,7 @@ class Causality:
 
     @cached_property
     def _parts(self) -> list[CallParts]:
-        """Of each location."""
+        """The call parts of each location."""
         calls, waits = self.calls, self.waits
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
@@ -489,8 +489,8 @@ class Causality:
         return list(self._each(parts, Progress()))
 
     def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
-        """When a location waits for another one: begin, end, and the row of `waits`; of that only what its
-        class says to be communication. Nothing where nothing tells waiting from moving data."""
+        """When a location waits for another one: begin, end, and the row of `waits`; only in what its class
+        counts as communication. Empty if waiting cannot be distinguished from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
         if self.why_none():
@@ -499,7 +499,7 @@ class Causality:
         return begin, end, a + of
 
     def _in_communication(self, location: int, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """What of parts (n,) of calls is communication as its class says: begin, end, and of which part."""
+        """The communication, according to its class, in parts (n,) of calls: begin, end, and the part."""
         moving = self._moving[location]
         if moving is None:
             return begin, end, np.arange(begin.size)
@@ -509,18 +509,18 @@ class Causality:
         return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].copy()
 
     def common(self, location: int, ticks: Ints) -> Ints:
-        """Ticks that a location recorded, on the common clock."""
+        """Ticks recorded by a location, on the common clock."""
         return self._clocks[location].common(ticks)
 
     # ---- ranges
 
     def split(self, accounts: Ints, begin: Ints, end: Ints) -> Ints:
-        """Waits taken from the communication of ranges.
+        """Move waits out of the communication of ranges.
 
-        `accounts` (locations, ranges, accounts): ticks as the regions say, all of communication being
+        `accounts` (locations, ranges, accounts): ticks according to the regions, with all communication in
         `Account.MOVING`; `begin`, `end` (ranges,): ticks of the common clock. The result has the same sums.
-        Where nothing tells waiting from moving data (`waiting_note`), all communication is of the account
-        `UNKNOWN`.
+        If waiting cannot be distinguished from moving data (`waiting_note`), all communication is in the
+        account `UNKNOWN`.
         """
         split = accounts.copy()
         refused = self.why_none()
@@ -535,7 +535,7 @@ class Causality:
         for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
             if (
                 not refused and self._violations and self._split(a, b)[0] is None
-            ):  # of this range clocks say too little
+            ):  # clocks contradict too much in this range
                 unknown = [Account.MOVING, *sorted(WAITING)]
                 split[:, j, Account.UNKNOWN] += split[:, j, unknown].sum(axis=1)
                 split[:, j, unknown] = 0
@@ -544,8 +544,8 @@ class Causality:
     def between(self, begin: int, end: int, before: Ints, useful: Ints, sent: int, received: int) -> Replayed:
         """The part of the run from tick `begin` to tick `end` of the common clock.
 
-        `before`, `useful` : (locations,) ticks computed before it and in it. `sent`, `received`: messages
-        of it, which ought all to be matched.
+        `before`, `useful` : (locations,) ticks computed before it and in it. `sent`, `received`: numbers of
+            its messages, all of which should be matched.
         """
         unit = np.float64(1.0 / self._store.ticks_per_second)
         first, last = self.operations_between(begin, end)
@@ -565,7 +565,7 @@ class Causality:
                 self.messages.receiver, self.collectives.root,
             )  # fmt: skip
             note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
-            if ticks - (end - begin) > max(2, 1e-3 * (end - begin)):  # more than breaks within a tick do
+            if ticks - (end - begin) > max(2, 1e-3 * (end - begin)):  # more than rounding can cause
                 ticks, note = ideal.STUCK, _LONGER
             ticks = min(ticks, end - begin)
         communication, waiting, waiting_note, off = self._split(begin, end)
@@ -581,7 +581,7 @@ class Causality:
     def operations_between(self, begin: int, end: int) -> tuple[Ints, Ints]:
         """(locations,) first operation of each location in a range of ticks, and the one after its last."""
         if end >= max(self._ends, default=0):
-            end = max(self._ends, default=0) + 1  # what happens at the very end belongs to it
+            end = max(self._ends, default=0) + 1  # events at the very end belong to the range
         start, time = self.operations.start, self.operations.time
         first, last = (
             np.array(
@@ -596,7 +596,7 @@ class Causality:
         return first, last
 
     def why_none(self) -> str:
-        """Why nothing tells waiting from moving data anywhere in the run."""
+        """Why waiting cannot be distinguished from moving data in the run."""
         if not (self.operations.kind != ideal.SEND).any():
             return "No receives and no collective operations are matched."
         if not self.calls.begin.size:
@@ -620,12 +620,12 @@ class Causality:
         if self._most < END:
             sentence += f", by {si(self._most * unit, 3)}s at most"
         if off > DOUBTED * spoken.sum():
-            return None, None, f"{sentence}, so nobody knows who waited for whom.", 0
+            return None, None, f"{sentence}, so it is not known who waited for whom.", 0
         return spoken, waited, f"{sentence}, which may change waiting by {si(off * unit, 3)}s.", off
 
 
 def memory_needed(store: TraceStore) -> int:
-    """Bytes that `Causality` takes at most while it is made, about."""
+    """Approximate peak memory in bytes while `Causality` is made."""
     speaks = np.array([is_communication(region) for region in store.regions], bool)
     calls, most = int(entered(store, speaks).sum()), int(store.places("events")[:, 1].max(initial=0))
     messages, members = (int(store.places(table)[:, 1].sum()) for table in ("messages", "collectives"))
@@ -633,7 +633,7 @@ def memory_needed(store: TraceStore) -> int:
 
 
 class _OuterCalls:
-    """Writes the calls of a location into `columns` (begin, end, region) while its events go by."""
+    """Writes the calls of a location into `columns` (begin, end, region) from its events."""
 
     def __init__(self, store: TraceStore, speaks: Bytes, columns: Sequence[AnyArray]) -> None:
         self._store, self._speaks, self._columns = store, speaks, columns
@@ -649,7 +649,7 @@ class _OuterCalls:
             raise self._store.damaged("there are more calls than its summary says")
 
     def calls(self, clock: Clock, last: int | None) -> tuple[Ints, Ints]:
-        """Begin and end, on the common clock; what is open ends at the `last` event."""
+        """Begin and end, on the common clock; open calls end at the `last` event."""
         if self._depth and last is not None:
             self.take(
                 np.full(self._depth, last), np.ones(self._depth, np.uint8), self._open, np.zeros(0, np.int32)
@@ -662,18 +662,18 @@ class _OuterCalls:
 
     @property
     def _open(self) -> NDArray[np.uint32]:
-        """The regions that are open, in any order."""
+        """The open regions, in any order."""
         return np.repeat(np.arange(self._opened.size), self._opened).astype(np.uint32)
 
 
 def _most_calls(store: TraceStore, speaks: Bytes) -> Ints:
-    """(locations,) how many calls there are at most: enters of such regions, or every second event."""
+    """(locations,) upper bound of the number of calls: enters of such regions, or every second event."""
     most: Ints = (store.places("events")[:, 1] + 1) // 2
     return np.minimum(most, entered(store, speaks > 0)) if store.has("calls") else most
 
 
 def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
-    """How many checks contradict the clocks that are used, and by how many seconds at most."""
+    """How many checks contradict the clocks in use, and by how many seconds at most."""
     known = clock.details
     if repaired and "repaired" in known:
         return int(known["repaired"]), float(known["most_repaired_s"])
@@ -683,7 +683,7 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
 
 
 def unmatched(sends: int, receives: int) -> str:
-    """Why there is no replay."""
+    """Why there is no replay, in words."""
     parts = [
         f"{'1 message' if count == 1 else f'{count} messages'} {done} here "
         f"{'is' if count == 1 else 'are'} not known to be {other}"

@@ -1,11 +1,11 @@
-"""What caused the waiting of a run, and what decided how long it took: delay costs, critical path, slack.
+"""What caused the waiting of a run, and what determined its duration: delay costs, critical path, slack.
 
-`Causes(store, causality, progress)` finds all of it once; `between` sums it up for a range. Definitions and
+`Causes(store, causality, progress)` computes everything once; `between` sums it over a range. Definitions and
 sources: `desktop.core.delay_costs`, `desktop.core.critical_path`; who waited for whom:
-`desktop.data.causality`. Regions are numbered as in the store; two more numbers stand for the time outside of
-all regions (`Causes.outside`) and before the first event of a location (`Causes.before`).
+`desktop.data.causality`. Regions are numbered as in the store; two more numbers are the time outside of all
+regions (`Causes.outside`) and before the first event of a location (`Causes.before`).
 
-Memory: 40 bytes for each event and each wait, 70 more for each wait, 50 for each operation and call.
+Memory: 40 bytes per event and wait, 70 more per wait, 50 per operation and call.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from desktop.data.utilization import Utilization
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
-#: What the time before a location's first event is called.
+#: Name of the time before a location's first event.
 BEFORE_NAME = "(not begun)"
-#: How many pairs of a location and a region are named at most.
+#: Most pairs of a location and a region that are named.
 PAIRS = 50
 
 
@@ -48,9 +48,9 @@ class Slack(NamedTuple):
     """How much longer each stretch of a location could have taken without making the run longer.
 
     first : (p + 1,) where the stretches of each location begin.
-    end, ticks : (n,) where each ends, the first of a location begins with the run, and by how much each
-        could have been longer; `UNKNOWN` of `desktop.core.critical_path` where nothing limits it.
-    stuck : how many points depend on each other in a circle, so that their slack is not known.
+    end, ticks : (n,) end of each stretch (the first of a location begins with the run), and by how much it
+        could have been longer; `UNKNOWN` of `desktop.core.critical_path` if nothing limits it.
+    stuck : number of points in dependency cycles, whose slack is unknown.
     """
 
     first: Ints
@@ -61,8 +61,8 @@ class Slack(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """Waiting that one location has caused in one region, seconds over all who waited: `short_s` at those
-    who waited for it, `long_s` at others behind them. `region`: as of `Causes`; `name`: in words."""
+    """Waiting caused by one location in one region, seconds over all that waited: `short_s` by those that
+    waited for it, `long_s` by others behind them. `region`: as in `Causes`; `name`: in words."""
 
     location: int
     region: int
@@ -77,18 +77,19 @@ class Delay:
 
 @dataclass(frozen=True, eq=False)
 class Caused:
-    """Of a range. All in seconds.
+    """Causes in a range. All in seconds.
 
-    waits_s : (locations, 2) that each waited: for delays of whom it waited for, and for what that one only
-        passed on (direct and indirect waiting).
-    costs_s : (locations, 2) that others waited as each was late: those who waited for it, and others behind
-        them (short-term and long-term costs). Counted where the delay was, whenever the waiting is.
+    waits_s : (locations, 2) waiting of each: for delays of the location it waited for, and for waiting that
+        this one only passed on (direct and indirect waiting).
+    costs_s : (locations, 2) waiting of others because each was late: of those that waited for it, and of
+        others behind them (short-term and long-term costs). Counted where the delay was, whenever the waiting
+        is.
     region_waits_s, region_costs_s : (regions + 2, 2) the same by region.
     delays : the largest costs by location and region, largest first.
-    unexplained_s : of the whole run: waiting whose cause is not known.
-    path_s, region_path_s : (locations,), (regions + 2,) of the critical path in each.
-    slack_s, region_slack_s : (locations,), (regions + 2,) the least slack of what each does there but wait;
-        NaN where it is not there, or its slack is not known.
+    unexplained_s : waiting of the whole run whose cause is unknown.
+    path_s, region_path_s : (locations,), (regions + 2,) seconds of the critical path in each.
+    slack_s, region_slack_s : (locations,), (regions + 2,) the least slack of what each does there except
+        waiting; NaN if it is not there, or its slack is unknown.
     """
 
     waits_s: Floats
@@ -104,7 +105,7 @@ class Caused:
 
 
 class Causes:
-    """See the module."""
+    """Delay costs, critical path and slack of a run; see the module."""
 
     def __init__(self, store: TraceStore, causality: Causality, progress: Progress) -> None:
         self.store, self.causality = store, causality
@@ -133,20 +134,20 @@ class Causes:
         )
         lasting = np.maximum(self.waits.end - self.waits.begin, 1)
         self._passed_on = 1.0 - self.costs.direct / lasting
-        self._passed_on[self._passed_on < 1e-9] = 0.0  # of rounding
+        self._passed_on[self._passed_on < 1e-9] = 0.0  # rounding errors
         self._passed_on[self.waits.partner < 0] = 0.0
         progress.step(0, 0, "critical path")
         self.slack = self._slack()
         self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: there.size * there.any()])
 
     def name(self, region: int) -> str:
-        """What a region is called, also what is none."""
+        """The name of a region, also of the two that are none."""
         if region < self.outside:
             return self.store.regions[region].name
         return NO_REGION_NAME if region == self.outside else BEFORE_NAME
 
     def _segments(self, progress: Progress) -> Segments:
-        """What each location does: the innermost region from event to event, cut at its waits."""
+        """The segments of each location: the innermost region from event to event, cut at its waits."""
         store, waits, places = self.store, self.waits, len(self.store.locations)
         starts = np.searchsorted(waits.location, np.arange(places + 1))
         room = sum(store.rows("events", i) + 3 for i in range(places)) + 2 * waits.location.size
@@ -200,15 +201,15 @@ class Causes:
     def _slack(self) -> Slack:
         """How much longer each stretch could have taken (`desktop.core.critical_path`).
 
-        What depends on what: the rest of a call in which a message is received on its send, and on who must
-        have come to a collective operation; the rest of a send that waited for its receive on that.
+        Dependencies: the rest of a call in which a message is received depends on its send, and on who must
+        have entered a collective operation; the rest of a send that waited for its receive on that.
         """
         causality = self.causality
         calls, operations, waits = causality.calls, causality.operations, causality.waits
         places = len(self.store.locations)
         kind, key = operations.kind, operations.key
         where = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
-        # Nodes: operations as those that others depend on, calls as those that depend, ends of locations.
+        # Nodes: operations, on which others depend; calls, which depend on others; ends of locations.
         released = calls.begin.copy()
         released[waits.call] = waits.until
         own = operations.call
@@ -231,9 +232,9 @@ class Causes:
             time = np.concatenate(
                 [operations.time[needed[c:d]], released[a:b], calls.begin[begun[mine]], self.ends[i : i + 1]]
             )
-            # In a call what others depend on comes first: all of it is begun before anything is waited for.
+            # In a call what others depend on comes first: all of it is started before anything is waited for.
             step = 2 * own[needed[c:d]].astype(np.int64)
-            outside = np.flatnonzero(step < 0)  # these stand between calls
+            outside = np.flatnonzero(step < 0)  # operations between calls
             step[outside] = 2 * (a + np.searchsorted(calls.begin[a:b], time[outside], side="right")) - 1
             step = np.concatenate(
                 [step, 2 * np.arange(a, b) + 1, 2 * begun[mine].astype(np.int64), [2 * m + 2]]
@@ -264,7 +265,7 @@ class Causes:
             members = rows[chosen]
             ends.append(nodes[members] if ends is source else nodes[own[members]])
             ours.append(size + key[members])  # one node for all that an n-to-n operation needs
-        # Of a scan each needs those before it: a chain of nodes, one for each member.
+        # In a scan each needs those before it: a chain of nodes, one per member.
         scan = rows[scans]
         scan = scan[np.lexsort((where[scan], key[scan]))]
         link = np.arange(size + instances, size + instances + scan.size, dtype=np.int32)
@@ -313,7 +314,7 @@ class Causes:
         ]
 
     def between(self, begin: int, end: int) -> Caused:
-        """Of the ticks from `begin` to `end` of the common clock."""
+        """The causes in the ticks from `begin` to `end` of the common clock."""
         places, regions = len(self.store.locations), self.before + 1
         of_places, of_regions = np.zeros((places, 4)), np.zeros((regions, 4))
         most = np.zeros((PAIRS, 4))

@@ -1,7 +1,7 @@
-"""A chart as data: what it states, and where each thing stands in a picture of any size.
+"""A chart as data: its contents, and the layout of its parts in a picture of any size.
 
-`Content` is the one description of a chart. `lay_out` places it in a rectangle, in any unit of length; the
-window's charts and the sheets of figures are both drawn from it (`desktop.ui.chart_sheet`).
+`Content` is the only description of a chart. `lay_out` places it in a rectangle, in any unit of length; the
+window's charts and the sheets of figures are both drawn from the result (`desktop.ui.chart_sheet`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from desktop.core.ticks import Ticks
 from desktop.core.units import format_number
 
 Kind = Literal["band", "bars", "segments", "line", "whiskers", "points", "boxes"]
-#: Kinds of series, those that lie below first.
+#: Kinds of series in the order of drawing, the lowest first.
 KINDS: tuple[Kind, ...] = ("band", "bars", "segments", "line", "whiskers", "points", "boxes")
 Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
 MARKS: tuple[Mark, ...] = ("circle", "square", "diamond", "triangle", "cross", "plus")
-#: Corners of marks, in parts of their reach; those of open ones are lines.
+#: Corners of marks, relative to their radius; those of open marks are lines.
 OUTLINES: dict[Mark, tuple[tuple[tuple[float, float], ...], ...]] = {
     "square": (((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)),),
     "diamond": (((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0), (0, -1.3)),),
@@ -33,15 +33,15 @@ OUTLINES: dict[Mark, tuple[tuple[tuple[float, float], ...], ...]] = {
     "cross": (((-1, -1), (1, 1)), ((-1, 1), (1, -1))),
     "plus": (((-1, 0), (1, 0)), ((0, -1), (0, 1))),
 }
-#: How many series have a colour of their own.
+#: Number of series with a colour of their own.
 SERIES = 6
-#: Points or segments of a series beyond which they are drawn as a cloud of dots.
+#: Points or segments of a series from which they are drawn as a cloud of dots.
 MANY = 3000
-#: Rows of a legend at most; cells beyond which numbers are not written into them.
+#: Most rows of a legend; most cells with numbers written into them.
 _LEGEND_ROWS, _NUMBERED = 4, 1024
 Way = Literal["x", "y"]
-#: Colours of cells from the least to the most, at even steps. Cividis is even in lightness and alike for the
-#: colour-blind; Viridis is read from bright to dark on a light ground.
+#: Colours of cells from the least to the most, at equal steps. Cividis has uniform lightness and is safe for
+#: the colour-blind; Viridis is reversed on a light background.
 _RAMPS = {
     "cividis": (
         (0, 34, 78), (18, 53, 112), (59, 73, 109), (87, 93, 109), (112, 113, 115), (138, 134, 120),
@@ -52,15 +52,15 @@ _RAMPS = {
 
 
 def ramp(colours: str, parts: ArrayLike, dark: bool) -> Bytes:
-    """(..., 3) red, green, blue of parts (...) of the range, on a dark or a light ground."""
+    """(..., 3) red, green, blue for shares (...) of the range, on a dark or a light background."""
     table = _ramp_table(colours, colours == "viridis" and not dark)
-    within = np.fmin(np.fmax(np.asarray(parts, np.float64), 0.0), 1.0)  # of what is not known, as of none
+    within = np.fmin(np.fmax(np.asarray(parts, np.float64), 0.0), 1.0)  # unknown values as 0
     return np.asarray(table[np.rint(within * (len(table) - 1)).astype(np.intp)])
 
 
 @cache
 def _ramp_table(colours: str, turned: bool) -> Bytes:
-    """(1021, 3): finer than the 255 levels of a colour, so that no two neighbours differ by more than one."""
+    """(1021, 3): finer than the 255 levels of a colour, so that neighbours differ by at most one."""
     known = np.array(_RAMPS[colours], np.float64)[:: -1 if turned else 1]
     places = np.linspace(0, len(known) - 1, 1021)
     levels = [np.interp(places, np.arange(len(known)), column) for column in known.T]
@@ -69,14 +69,15 @@ def _ramp_table(colours: str, turned: bool) -> Bytes:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What is drawn as one.
+    """A group of marks, lines or bars drawn alike.
 
     x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, ends of whiskers, or base of bars
-    (`low`). `segments` are lines between each two places; `boxes` are names in frames, filled as far as
-    `high` (0 to 1) says. `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted
-    on a click; `labels`: which marks bear their name. `colour`: index of the theme's `series`, or the name of
-    a theme token. `faint`: left out or out of focus. `thickness`: of bars, in categories. `size`: of marks,
-    times the usual; `hollow`: their outline only. `opacity`: of the area of bars, and, below 1, of a band.
+        (`low`). `segments` are lines between two positions; `boxes` are framed names, filled up to `high` (0
+        to 1). `names` (K,): shown on hover, or the basis of a position's name; `keys` (K,): emitted on a
+        click; `labels`: which marks show their name. `colour`: index into the theme's `series`, or the name
+        of a theme token. `faint`: left out or out of focus. `thickness`: of bars, in categories. `size`: of
+        marks, relative to the usual; `hollow`: outline only. `opacity`: of the area of bars, below 1 of a
+        band.
     """
 
     kind: Kind
@@ -104,23 +105,23 @@ class Series:
         return self.names[k] if self.names else ""
 
     def picked(self, selected: frozenset[int]) -> Ints:
-        """Places whose keys are selected."""
+        """Indices of the marks whose keys are selected."""
         if not selected or not len(self.keys):
             return np.empty(0, np.int64)
         return np.flatnonzero(np.isin(np.asarray(self.keys), np.fromiter(selected, np.int64, len(selected))))
 
 
 def band_opacity(series: Series) -> float:
-    """How opaque the area of a band is: hardly, unless it is said."""
+    """Opacity of the area of a band: low by default."""
     return 0.17 if series.opacity == 1.0 else series.opacity
 
 
 @dataclass(frozen=True)
 class Axis:
     """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers. `doubling`: ticks of a
-    logarithmic axis at powers of two (processors). `time`: seconds, in the unit that suits. `down`: from the
-    top. `floor`: what a logarithmic axis cannot show stands on its low end. `low`, `high`: ends that are
-    asked for, in the axis' own unit. `tight`: no room beyond the values, half a step beyond whole numbers.
+    logarithmic axis at powers of two (processors). `time`: seconds, in a suitable unit. `down`: from the top.
+    `floor`: values that a logarithmic axis cannot show are placed at its low end. `low`, `high`: requested
+    ends, in the axis' own unit. `tight`: no margin beyond the values, half a step beyond whole numbers.
     """
 
     title: str
@@ -137,7 +138,7 @@ class Axis:
     tight: bool = False
 
     def place(self, values: ArrayLike, low: float = math.nan) -> Floats:
-        """Values as they count along the axis: log10 if it is logarithmic, `low` or NaN if there is none."""
+        """Positions of values on the axis: log10 if it is logarithmic, `low` or NaN where undefined."""
         given = np.asarray(values, np.float64)
         if not self.log:
             return given
@@ -147,13 +148,13 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A map of values (rows, columns), NaN: nothing there; rows from the top.
+    """A map of values (rows, columns), NaN: no cell; rows from the top.
 
-    `colours`: see `ramp`. `log`: colours go by the logarithm, and what is not positive has none. `selected`:
-    (row, column); `across`: where the first column begins and the last one ends on an axis of numbers;
-    `start`: where the arrow keys begin. `limits`: the values with the first and the last colour, if they
-    are not those of the map. `text`: how a value is written; `told`: a cell in
-    words. `numbers`: in the cells, else a scale stands beside the map. `measure`: what the values are.
+    `colours`: see `ramp`. `log`: colours by the logarithm, none for values that are not positive. `selected`:
+    (row, column); `across`: begin of the first column and end of the last one on a numeric axis; `start`:
+    cell where the arrow keys start. `limits`: values of the first and the last colour, if not those of the
+    map. `text`: formats a value; `told`: describes a cell. `numbers`: written in the cells, else there is a
+    colour scale beside the map. `measure`: name of the values.
     """
 
     values: Floats
@@ -170,7 +171,7 @@ class Cells:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The values with the first and the last colour."""
+        """The values of the first and the last colour."""
         if self.limits is not None:
             return self.limits
         known = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
@@ -181,12 +182,12 @@ class Cells:
 
     @cached_property
     def parts(self) -> Floats:
-        """(rows, columns) how far along the colours each value is, 0 to 1; NaN has none."""
+        """(rows, columns) position of each value on the colour scale, 0 to 1; NaN if it has none."""
         low, high = self.ends
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.log:
                 values = np.where(self.values > 0, self.values, np.nan)
-                # All alike are drawn as the most.
+                # If all are equal, they get the last colour.
                 part = np.log(values / low) / math.log(high / low) if high > low else values * 0.0 + 1.0
             else:
                 part = (self.values - low) / (high - low) if high > low else self.values * 0.0 + 0.5
@@ -195,9 +196,8 @@ class Cells:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is chosen along the first axis, which may change often: a line at `x` with a mark at `y`, or a
-    band over the whole numbered row `row`, a fainter one over that at the pointer. `label`: what the legend
-    says of it."""
+    """The selection along the first axis, which may change often: a line at `x` with a mark at `y`, or a band
+    over row number `row`, and a fainter one over the row at the pointer. `label`: its text in the legend."""
 
     x: float | None = None
     y: float | None = None
@@ -208,12 +208,12 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """A whole chart. `levels`: horizontal lines with a name (limits). `empty`: what to say without series.
+    """A whole chart. `levels`: horizontal lines with a name (limits). `empty`: text shown without series.
 
-    `notes`: words at a place (x, y). `axes`: whether there are any. `square`: units along both are alike.
-    `legend_rows`: that are kept free at least, so that words that change move nothing. `heading` stands
-    above, `title` over a sheet of paper only. `data` is the table of the chart, headings first, if that of
-    its marks says less.
+    `notes`: texts at a position (x, y). `axes`: whether there are any. `square`: equal units on both axes.
+    `legend_rows`: least number of rows kept free, so that changing texts move nothing. `heading` is above the
+    chart, `title` on sheets of paper only. `data` is the table of the chart, headings first, if that of its
+    marks contains less.
     """
 
     x: Axis
@@ -242,8 +242,8 @@ class Content:
         return bool(self.series)
 
     def coloured_anew(self, other: Content) -> bool:
-        """Whether nothing but the colours differs from another chart, and both are maps without numbers and
-        anything over them."""
+        """Whether it differs from another chart only in colours, and both are maps without numbers and
+        without anything drawn over them."""
         a, b = self.cells, other.cells
         if a is None or b is None or a.numbers or not (self.shown and other.shown):
             return False
@@ -257,23 +257,23 @@ class Content:
         return alike[0] == alike[1] and rest[0] == rest[1]
 
     def values(self, series: Series) -> tuple[Floats, Floats]:
-        """(K,) each: values of all marks along the axes of the picture."""
+        """(K,) each: positions of all marks along the axes of the picture."""
         return (series.y, series.x) if self.horizontal_bars else (series.x, series.y)
 
     @property
     def legend(self) -> tuple[tuple[int, str], ...]:
-        """The series that are explained, by place, with their words; -1 is what is chosen."""
+        """The series in the legend, by index, with their texts; -1 is the selection."""
         named = tuple((i, s.label) for i, s in enumerate(self.series) if s.label)
         return ((-1, self.chosen.label), *named) if self.chosen and self.chosen.label else named
 
 
-# ------------------------------------------------------------------ what the user asks of axes
+# ------------------------------------------------------------------ the user's choices for axes
 
 
 @dataclass(frozen=True)
 class AxisChoice:
-    """What is asked of an axis: its ends (None: by the values), and whether it is logarithmic (None: as
-    the chart has it)."""
+    """Requested settings of an axis: its ends (None: by the values), and whether it is logarithmic (None: as
+    in the chart)."""
 
     low: float | None = None
     high: float | None = None
@@ -281,7 +281,7 @@ class AxisChoice:
 
 
 def may_log(content: Content, way: Way) -> bool:
-    """Whether an axis can be logarithmic: numbers, some of them positive, none of them bars or times."""
+    """Whether an axis can be logarithmic: it has numbers, some of them positive, and no bars or times."""
     axis = content.x if way == "x" else content.y
     if axis.categories or axis.time or not content.axes or content.cells is not None or not content.series:
         return False
@@ -293,7 +293,7 @@ def may_log(content: Content, way: Way) -> bool:
 
 
 def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content:
-    """The chart with the axes that are asked for, as far as it can have them."""
+    """The chart with the requested axes, as far as possible."""
     axes = {"x": content.x, "y": content.y}
     for way, choice in choices.items():
         axis = axes[way]
@@ -311,7 +311,7 @@ def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content
 
 
 def words(content: Content) -> dict[str, str]:
-    """The texts that may be replaced, by key."""
+    """The replaceable texts, by key."""
     texts = {"title": content.title}
     if content.heading:
         texts["heading"] = content.heading
@@ -323,7 +323,7 @@ def words(content: Content) -> dict[str, str]:
 
 
 def with_words(content: Content, given: Mapping[str, str]) -> Content:
-    """The chart with other texts, see `words`."""
+    """The chart with replaced texts, see `words`."""
     texts = words(content) | dict(given)
     chosen = content.chosen
     if chosen is not None and "chosen" in texts:
@@ -342,7 +342,7 @@ def with_words(content: Content, given: Mapping[str, str]) -> Content:
 
 
 def table(content: Content) -> Iterator[tuple[object, ...]]:
-    """The values that are shown, headings first: of cells, or of all marks by series."""
+    """The values shown, headings first: of cells, or of all marks by series."""
     cells = content.cells
     if content.data is not None:
         yield from content.data()
@@ -371,12 +371,12 @@ def table(content: Content) -> Iterator[tuple[object, ...]]:
             yield series.label, at, y, *ends, series.name(k)
 
 
-# ------------------------------------------------------------------ where everything stands
+# ------------------------------------------------------------------ layout
 
 
 def _along(content: Content, way: Way) -> list[Floats]:
-    """All values that decide the range of an axis."""
-    # A band may reach out of the picture: what it belongs to decides the range.
+    """All values that determine the range of an axis."""
+    # A band may exceed the picture: the series it belongs to determines the range.
     firm = [s for s in content.series if s.kind != "band"] or list(content.series)
     if way == ("y" if content.horizontal_bars else "x"):
         return [s.x for s in firm]
@@ -413,7 +413,7 @@ def _range(content: Content, way: Way) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Word:
-    """Words in a picture: `x`, `y` is their middle, `width` what they take."""
+    """A text in a picture: `x`, `y` is its middle, `width` its width."""
 
     text: str
     x: float
@@ -423,8 +423,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Entry:
-    """A name of the legend: its series (-1: what is chosen), where it begins, the middle of its row, and
-    where it stands in the table of `row` and `column`."""
+    """A name in the legend: its series (-1: the selection), where it begins, the middle of its row, and its
+    cell in the table of `row` and `column`."""
 
     series: int
     text: str
@@ -436,12 +436,12 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where everything of a chart stands, in the renderer's unit of length, y downwards.
+    """Positions of all parts of a chart, in the renderer's unit of length, y downwards.
 
-    `left` .. `height`: the rectangle of the values. `x`, `y`: values at its ends, log10 of logarithmic axes.
+    `left` .. `height`: the rectangle of the values. `x`, `y`: values at its ends, log10 on logarithmic axes.
     `line`: height of a line of text. `names`: of marks, beside them; `limits`: of levels and verticals.
-    `columns`: widths of the legend's. `cell_words`: in cells; `scale`: the rectangle of a scale of colours,
-    with words beside it.
+    `columns`: widths of the legend's columns. `cell_words`: in cells; `scale`: the rectangle of a colour
+    scale, with texts beside it.
     """
 
     content: Content
@@ -474,7 +474,7 @@ class Layout:
         return self.top + self.height
 
     def along_x(self, places: ArrayLike) -> Floats:
-        """Lengths from the left of places on the first axis (log10 if it is logarithmic)."""
+        """Distances from the left of values on the first axis (log10 if it is logarithmic)."""
         a, b = self.x
         return self.left + (np.asarray(places, np.float64) - a) / (b - a) * self.width
 
@@ -490,13 +490,13 @@ class Layout:
         return self.along_y(self.content.y.place(values, self.y[0] if self.content.y.floor else math.nan))
 
     def marks(self, series: Series) -> tuple[Floats, Floats]:
-        """(K,) each: where the marks of a series stand; NaN where there is none."""
+        """(K,) each: positions of the marks of a series; NaN where there is none."""
         x, y = self.content.values(series)
         return self.px(x), self.py(y)
 
     def dots(self, series: Series, side: float, *, faint: bool = False) -> Ints:
-        """(K, 2) columns and rows, of squares with this side, that marks or segments fall into: one where
-        many lie."""
+        """(K, 2) columns and rows of the squares with this side that contain marks or segments; each square
+        once."""
         points = np.stack(self.marks(series), axis=1)
         if series.faint or faint:
             points = points[np.isin(np.arange(len(points)), list(series.faint), invert=not faint)]
@@ -511,7 +511,8 @@ class Layout:
         return np.stack(np.divmod(np.unique(at[:, 0] << 32 | at[:, 1]), 1 << 32), axis=1)
 
     def ends(self, series: Series) -> tuple[Floats, Floats]:
-        """(K,) each: where `low` and `high` stand on the axis of the values, within reach of the picture."""
+        """(K,) each: positions of `low` and `high` on the axis of the values, clipped far outside of the
+        picture."""
         assert series.low is not None and series.high is not None
         across = self.content.horizontal_bars
         axis, span = (self.content.x, self.x) if across else (self.content.y, self.y)
@@ -547,7 +548,7 @@ Measure = Callable[[str], float]
 
 
 def elided(text: str, room: float, measure: Measure) -> str:
-    """`text`, its middle left out where there is not `room` for it."""
+    """`text`, with its middle left out if it is wider than `room`."""
     if measure(text) <= room:
         return text
     low, high = 0, len(text) - 1
@@ -581,9 +582,9 @@ def lay_out(
     Parameters
     ----------
     line, measure : the height of a line of text, and the width of words, in the unit of `width`, `height`.
-    unit : of time that is asked for, seconds and name.
-    whole : the rectangle of the values has whole numbers for edges.
-    start : what is above, within the height.
+    unit : requested unit of time, seconds and name.
+    whole : whether the rectangle of the values has whole numbers as edges.
+    start : space above, within the height.
     """
     columns, entries = _legend(content, width, line, measure)
     rows = max((e.row + 1 for e in entries), default=0)
@@ -615,7 +616,7 @@ def lay_out(
         wide = tall = max(min(wide, tall), 1.0)
     if content.x.categories:
         each = wide / max(len(content.x.categories), 1)
-        if each < 2.2 * line:  # too close for what is left of them: some are said whole
+        if each < 2.2 * line:  # too close even when elided: only some are shown, in full
             widest = max(map(measure, content.x.categories))
             each *= math.ceil(min(widest + 0.6 * line, 8 * line) / each)
         x_ticks = ticks.name_ticks(content.x.categories, math.ceil(wide / each - 1e-9))
@@ -652,13 +653,13 @@ def lay_out(
     return replace(laid, scale=at, scale_words=tuple(marks))
 
 
-# Many: what `lay_out` has worked out before it.
+# Many: intermediate results of `lay_out`.
 def _free(
     content: Content, width: float, height: float, line: float, measure: Measure,
     ends: tuple[tuple[float, float], tuple[float, float]], top: float, entries: tuple[Entry, ...],
     columns: tuple[float, ...],
 ) -> Layout:  # fmt: skip
-    """A drawing without axes, units along both alike, with room for words around it."""
+    """A drawing without axes, with equal units on both, and space for texts around it."""
     (x0, x1), (y0, y1) = ends
     wide, tall = max(width - 9.0 * line, line), max(height - top - 3.4 * line, line)
     each = min(wide / (x1 - x0), tall / (y1 - y0))
@@ -685,7 +686,7 @@ def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[floa
     marks = ticks.level_ticks(low, high, count, whole=axis.whole)
     if not (axis.whole and axis.tight):
         return marks
-    # The first number is always said, and what stands close to it is not.
+    # The first number is always shown; others too close to a shown one are not.
     first = math.ceil(low)
     step = marks.positions[1] - marks.positions[0] if len(marks.positions) > 1 else 1.0
     rest = [v for v in marks.positions if v - first >= 0.8 * step and v <= high]
@@ -693,7 +694,7 @@ def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[floa
 
 
 def _legend(content: Content, width: float, line: float, measure: Measure) -> tuple[list[float], list[Entry]]:
-    """Columns and names; where there are too many names the last says so."""
+    """Widths of columns, and entries; if there are too many names the last one says so."""
     named = content.legend
     if not named:
         return [], []
@@ -728,13 +729,13 @@ def _limits(laid: Layout, measure: Measure) -> Iterator[Word]:
         if name:
             wide = measure(name)
             way = 1 if x + wide + 0.3 * line <= laid.right else -1
-            # The shortest of bars lie at the bottom.
+            # The shortest bars are at the bottom.
             y = laid.bottom - 0.6 * line if content.horizontal_bars else laid.top + 0.5 * line
             yield Word(name, x + way * (0.3 * line + wide / 2), y, wide)
 
 
 def _names(laid: Layout, measure: Measure) -> Iterator[Word]:
-    """Names beside marks, where they do not cover each other if there is such a place."""
+    """Names beside marks, placed where they do not cover each other if possible."""
     line = laid.line
     taken: list[tuple[float, float, float, float]] = []
     for series in laid.content.series:
@@ -765,7 +766,7 @@ def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def _cell_words(laid: Layout, measure: Measure) -> Iterator[tuple[int, int, Word]]:
-    """Numbers in the cells that have room for them."""
+    """Numbers in the cells that have space for them."""
     cells = laid.content.cells
     if cells is None or not cells.numbers or cells.values.size > _NUMBERED:
         return
@@ -779,7 +780,7 @@ def _cell_words(laid: Layout, measure: Measure) -> Iterator[tuple[int, int, Word
 
 
 def _scale_words(content: Content, tall: float, line: float) -> list[tuple[str, float]]:
-    """What the colours stand for, with how far down each is said: the most, the middle, the least."""
+    """Texts of a colour scale and their distance from its top: the most, the middle, the least."""
     cells = content.cells
     if cells is None or cells.numbers:
         return []

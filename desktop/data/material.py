@@ -1,7 +1,7 @@
-"""What the figures of a run are drawn from: curve, fit, error by n, timeline; and the same as CSV.
+"""The data of a run's figures: curve, fit, error by n, timeline; and the same as CSV.
 
-The window has most of it at hand; the command line gathers it from a store. Texts that come from a trace
-stay as they are here; whoever writes them into a document makes them `printable` and escapes them.
+The window has most of it in memory; the command line gathers it from a store. Texts of a trace are kept
+unchanged here; writers of documents make them `printable` and escape them.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ FIGURES = {
     "phases": "Phase table",
     "comparison": "Runs compared",
 }
-# A timeline has no more rows, columns and cells than a page can show.
+# Most rows, columns and cells of a timeline: what a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
-#: Points down, and half as many as across, at which dense messages are counted.
+#: Points down the picture in which dense messages are counted; twice as many across.
 _POINTS = 600
 _OTHER_REGIONS = "(other regions)"
 
 
 @dataclass(frozen=True)
 class Mark:
-    """An annotation: a moment, or a stretch if `end_s` is given, in seconds on the curve's axis.
+    """An annotation: an instant, or an interval if `end_s` is given, in seconds on the curve's axis.
 
-    `colour`: its place among those of annotations. `where`: the location that it is on, "" for all.
+    `colour`: its index among those of annotations. `where`: the location that it refers to, "" for all.
     """
 
     start_s: float
@@ -70,14 +70,14 @@ class Mark:
 
     @property
     def located_text(self) -> str:
-        """Its text, after the location that it is on."""
+        """Its text, preceded by the location that it refers to."""
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """A run as it would go with changes, which `words` say: its `curve`, the inner breaks of its phases and
-    how long it lasts (s)."""
+    """A run predicted with the changes in `words`: its `curve`, the inner breakpoints of its phases and its
+    duration (s)."""
 
     curve: StepCurve
     breaks_s: Floats
@@ -87,17 +87,16 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Subject:
-    """A run to be shown, as a command line, a window or a project asks for it.
+    """A run to be shown, as requested by a command line, a window or a project.
 
-    `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand;
-    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breakpoints` takes them, and
-    `suggested` if the breaks are those that were suggested; `marks`
-    are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
-    (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
-    `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
-    nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
-    `desktop.data.curves` has them. `firm`: of its inner breakpoints over other runs, where that is known.
-    `spoken`: a speaker's own notes, each by a time inside of its phase (s; None: of the run).
+    `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner breakpoints, set by
+    hand; seconds) define the fit, with `degrees` of the phases between `breaks` as for `fit_breakpoints`, and
+    `suggested` if the breakpoints are the suggested ones; `marks` are drawn on the curve; `names`: other
+    names of regions. `limit`: the time range (seconds) that is analysed, None for the whole run. `pure`: fits
+    and suggestion use the curve alone; `phase_names`: the user's names of phases, each with a time inside the
+    phase (s). `store` None: there is nothing to draw yet. `curve`: the fitted one, and `tracks` those drawn
+    below it, as in `desktop.data.curves`. `firm`: firmness of its inner breakpoints over other runs, if
+    known. `spoken`: a speaker's own notes, each with a time inside its phase (s; None: of the run).
     """
 
     store: TraceStore | None
@@ -123,9 +122,10 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Messages and collectives of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their
-    middle from the top; where those cannot be told apart, `density` (rows of points, columns): how many pass
-    through each point of the whole picture. `collectives` (n, 2): begin (s), top of the row."""
+    """Messages and collectives of a timeline. `lines` (n, 4): sent (s), row, received (s), row, where rows
+    are given by their middle from the top; if lines would be indistinguishable, `density` (rows of points,
+    columns): number of messages through each point of the picture. `collectives` (n, 2): begin (s), top
+    of the row."""
 
     count: int
     lines: Floats
@@ -135,16 +135,15 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """A timeline to be drawn: what each row spends in each column, exactly.
+    """A timeline to be drawn: the exact time of each row in each class, per column.
 
-    names (rows,) : of the processors; of neighbours that share a row, of the first and the last one.
-    merged (rows,) : how many processors share each row.
-    edges (columns + 1,) : ticks of `unit` seconds since the curve's start. Every break is one of them.
-    ticks (rows, columns, classes) : processor-ticks. A row that is not there throughout has fewer than it
-        could have.
-    classes : activities by their keys in `ACTIVITIES`, or names of regions, then `shades` are their colours
-        (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
-    labels (rows,) : what stands beside the rows.
+    names (rows,) : of the processors; for neighbours that share a row, of the first and the last one.
+    merged (rows,) : number of processors in each row.
+    edges (columns + 1,) : ticks of `unit` seconds since the curve's start. Every breakpoint is one of them.
+    ticks (rows, columns, classes) : processor-ticks. A row that is not present all the time has fewer.
+    classes : activities by their keys in `ACTIVITIES`, or names of regions; then `shades` are their colours
+        (numbers of `desktop.core.gantt`; regions without a colour of their own share one class).
+    labels (rows,) : text beside the rows.
     path (k, 4) : lines of the critical path, times (s) and rows by their middle from the top; None: none.
     """
 
@@ -166,20 +165,20 @@ class Bars:
 
     @property
     def shares(self) -> Floats:
-        """(rows, columns, classes) parts of the time that a row has in a column."""
+        """(rows, columns, classes) shares of the time of a row in a column."""
         room = np.outer(self.merged, np.diff(self.edges))
         return self.ticks / room[:, :, None]
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Everything that figures of one run need. `stack`: classes that occur, ``computing`` first.
+    """Everything needed for the figures of one run. `stack`: classes that occur, ``computing`` first.
 
-    `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
-    timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
-    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
-    `predicted`: the run with changes; `tracks`: curves drawn below; `firm`: of the inner breakpoints, over
-    iterations or runs; `boundaries`: of iterations (seconds), where they are drawn.
+    `sweep`, `suggestion` and `bars` are None if unknown (a source that is a curve has no timeline),
+    `contrast` if the run is not compared with others. `locked`: breakpoints that are held, `limit`: the range
+    analysed (seconds); `doubt`: the doubtful share of the curve, in words; `predicted`: the run with changes;
+    `tracks`: curves drawn below; `firm`: of the inner breakpoints, over iterations or runs; `boundaries`: of
+    iterations (seconds), if they are drawn.
     """
 
     title: str
@@ -202,7 +201,7 @@ class Material:
 
     @property
     def by_hand(self) -> PhaseFit | None:
-        """The fit that is shown if it is none of the sweep's: of another n, or with breaks set by hand."""
+        """The fit that is shown if it is not in the sweep: with another n, or breakpoints set by hand."""
         if self.sweep is None:
             return None
         same = (fit.epsilon for fit in self.sweep.fits if fit.requested == self.fit.requested)
@@ -223,16 +222,16 @@ class Material:
 def gather(
     subject: Subject, progress: Progress | None = None, stop: Bytes | None = None, *, by_region: bool = False
 ) -> tuple[Material, Utilization]:
-    """All that there is to draw of a run, from its store.
+    """Everything to draw of a run, from its store.
 
     Parameters
     ----------
     stop : array of one byte; a fit ends soon after it becomes nonzero.
-    by_region : the timeline by regions, not by activities.
+    by_region : whether the timeline shows regions instead of activities.
 
     Raises
     ------
-    ValueError : n or a break is impossible.
+    ValueError : n or a breakpoint is impossible.
     Cancelled : by `progress` or `stop`.
     """
     progress = progress or Progress()
@@ -315,7 +314,7 @@ def gather(
 
 
 def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> Landmarks | None:
-    """The structure events that the fits of a subject know of; None: they are asked to know of none."""
+    """The structure events that the fits of a subject use; None: they are to use none."""
     if subject.pure:
         return None
     everywhere = [mark for mark in subject.marks if not mark.where]
@@ -324,8 +323,8 @@ def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> La
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
-    """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
-    (seconds), if one is given."""
+    """Processors by class over time, for classes that occur; what counts as computing is one class. Only
+    within `limit` (seconds), if given."""
     curves = {"computing": use.curve()}
     for name in list(ACTIVITIES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
@@ -338,7 +337,7 @@ def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[st
     return curves
 
 
-# Many: what a figure of the timeline can be told.
+# Many: the options of a timeline figure.
 def bars(
     store: TraceStore,
     rules: Rules,
@@ -353,16 +352,17 @@ def bars(
     path: PathLine | None = None,
     cells: int = _CELLS,
 ) -> Bars | None:
-    """The timeline of a store, from all its events; None of a curve.
+    """The timeline of a store, from all its events; None for a curve.
 
     Parameters
     ----------
-    span : seconds of what is drawn; None: the whole curve.
-    breaks : times (s) that have to be ends of columns, so that each phase is some whole columns.
-    messages : which of them are drawn; None: none.
-    path : the critical path, if it is drawn.
-    by_region : by the innermost region instead of the activity, called by `names` where those know it.
-    cells : about how many there may be.
+    span : the range drawn, in seconds; None: the whole curve.
+    breaks : times (s) that must be ends of columns, so that each phase consists of whole columns.
+    messages : filter of the messages to be drawn; None: none.
+    path : the critical path, if it is to be drawn.
+    by_region : whether to show the innermost region instead of the activity, named by `names` if included
+        there.
+    cells : approximate limit of their number.
 
     Raises
     ------
@@ -411,7 +411,7 @@ def bars(
 
 
 def _middles(store: TraceStore, groups: list[list[int]]) -> Floats:
-    """(locations,) the middle of the row in which each is drawn; NaN of those in none."""
+    """(locations,) the middle of the row in which each is drawn; NaN if in none."""
     row = np.full(len(store.locations), np.nan)
     for k, group in enumerate(groups):
         row[group] = k + 0.5
@@ -421,7 +421,7 @@ def _middles(store: TraceStore, groups: list[list[int]]) -> Floats:
 def _messages(
     timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: Floats
 ) -> Drawn | None:
-    """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
+    """The messages between the rows of a figure, as lines or as a density, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
     a, b = float(times[0]), float(times[-1])
     row = _middles(timeline.store, groups)
@@ -440,7 +440,7 @@ def _messages(
 
 
 def _columns(curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int) -> Ints:
-    """Ends of about so many columns, in ticks; rounded as statistics round the ends of ranges."""
+    """Ends of about `count` columns, in ticks, rounded like the ends of ranges in statistics."""
     ends = np.rint(curve.edges[[0, -1]])
     a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
     if not a < b:
@@ -453,8 +453,8 @@ def _columns(curve: StepCurve, span: tuple[float, float] | None, breaks: Iterabl
 def _regions(
     store: TraceStore, weights: Floats, names: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[int, ...], Bytes]:
-    """The regions that take most time, the others together, and none: their names, their colours, and the
-    class (regions + 1,) of each region, none first."""
+    """The regions that take most time, all others together, and no region: their names, their colours, and
+    the class (regions + 1,) of each region, no region first."""
     known = [region.name for region in store.regions]
     called = [names.get(name, name) for name in known]
     most = [one for one in region_shares(called, region_classes(known, weights), weights) if one[0] >= 0]
@@ -468,10 +468,10 @@ def _regions(
 def tables(
     material: Material, figure: str, span: tuple[float, float] | None = None
 ) -> dict[str, Iterable[tuple[object, ...]]]:
-    """The data behind a figure: rows by the name of a table, headings first; numbers in full precision.
+    """The data of a figure: rows by the name of a table, headings first; numbers in full precision.
 
-    Columns end in their unit: ``_s`` seconds; levels are processors. Of curves only what lies in `span`
-    (seconds; None: all); the timeline is that of `Material.bars`, phases and errors are those of the run.
+    Names of columns end in their unit: ``_s`` seconds; levels are processors. Of curves only the part in
+    `span` (seconds; None: all); the timeline is `Material.bars`, phases and errors are those of the run.
     """
     rows_of: dict[str, Iterable[tuple[object, ...]]] = {}
     if figure in ("curve", "residual"):
@@ -506,14 +506,14 @@ def _within(material: Material, curve: StepCurve, span: tuple[float, float] | No
     if span is None:
         return curve
     a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
-    if material.bars is not None:  # of a trace, whose ranges are whole ticks
+    if material.bars is not None:  # of a trace: ranges are whole ticks
         a, b = (float(np.rint(t / curve.unit)) * curve.unit for t in (a, b))
     return curve.window(a, b) if a < b else curve
 
 
 def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
-    """The best fit of every n that was computed and the one that is shown, which may be none of them: of
-    another n, or with breaks set by hand. Of each whether it is shown, "yes" or nothing."""
+    """The best fit of every n that was computed, and the fit that is shown, which may have another n or
+    breakpoints set by hand. With each "yes" if it is shown, else ""."""
     if material.by_hand is None:
         return [(fit, "yes" if fit.requested == material.fit.requested else "") for fit in swept.fits]
     every = [*((fit, "") for fit in swept.fits), (material.by_hand, "yes")]
@@ -554,7 +554,7 @@ def _phases(material: Material) -> Iterator[tuple[object, ...]]:
 
 
 def _compared(contrast: Contrast) -> dict[str, Iterable[tuple[object, ...]]]:
-    """The table of phases, and by the numbers of the runs their curves and differences on the axis."""
+    """The table of phases, and, by the numbers of the runs, their curves and differences on the axis."""
     placement = contrast.placement
     rows_of: dict[str, Iterable[tuple[object, ...]]] = {"cells": [Cell._fields, *table(contrast.alignment)]}
     for kind, curves in (("run", placement.curves), ("difference", placement.differences)):

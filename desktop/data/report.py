@@ -1,11 +1,12 @@
-"""A report as data: sections of text, tables and figures, that HTML, PDF and slides are made from.
+"""A report as data: sections of text, tables and figures, from which HTML, PDF and slides are made.
 
-`compose` asks a store everything that a reader who was not there needs: the findings in sentences, the phases
-with their formulas, epsilon and what certifies it, what each phase is made of, what changed at each break,
-which file it was, what was done to its clocks, all options, and the command line that makes the report again.
+`compose` asks a store for everything that a reader needs who was not there: the findings in sentences, the
+phases with their formulas, epsilon and its certificate, the statistics of each phase, what changed at each
+breakpoint, the source file, the repair of its clocks, all options, and the command that makes the report
+again.
 
-Texts of blocks are raw, as the trace has them. Whoever writes them out makes them `printable` and escapes
-them: `to_html` here, `desktop.data.slides` for slides.
+Texts of blocks are raw, as in the trace. Writers make them `printable` and escape them: `to_html` here,
+`desktop.data.slides` for slides.
 """
 
 from __future__ import annotations
@@ -60,31 +61,31 @@ from desktop.data.utilization import Rules
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
-# Rows of a table of regions, locations or changes: what is longer is for the window.
+# Rows of a table of regions, locations or changes; longer ones are only in the window.
 _REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS, _HELPS, _BOUNDS = 4, 5, 64, 7, 3, 3, 2
-#: What repairs of clocks are.
+#: Repairs of clocks in words.
 _REPAIRS = {
     "none": "none",
     "shift": "a constant shift for each process",
     "linear": "a shift and a rate for each process, as their clocks drift",
     "impossible": "neither shifts nor rates of the clocks repair that",
 }
-#: How strong the evidence of a cause is.
+#: Strength of the evidence for a cause.
 _STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in STRENGTH.items()) + "."
-#: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
+#: Slides in the story including the title; rows of its tables and lines of its texts.
 STORY = 8
-#: What an interval of a breakpoint over repeats is.
+#: Meaning of the interval of a breakpoint over repeats.
 REPEATED = (
-    "Over repeats: the interval holds the median place of the breakpoint with the probability that is said."
+    "Over repeats: the interval contains the median position of the breakpoint with the stated probability."
 )
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
-# Rows of a table that is not parted where a page ends.
+# Most rows of a table that is kept on one page.
 _SHORT = 12
-# A text, a cell longer than this is cut, wherever it came from.
+# Longest text and longest cell, whatever their source; longer ones are cut.
 _LONGEST, _LONGEST_CELL = 4000, 400
 
 
-#: Tables (and what is said with them) that a report may leave out, by their keys.
+#: Tables (and their sentences) that a report may leave out, by key.
 TABLES = {
     "why": "Why time is lost",
     "summary": "Summary",
@@ -112,7 +113,7 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or more. `part`: the key of `TABLES` to which it belongs."""
+    """One or more sentences. `part`: the key of `TABLES` to which it belongs."""
 
     text: str
     part: str = ""
@@ -120,7 +121,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Points:
-    """Sentences that stand side by side."""
+    """A list of sentences."""
 
     items: tuple[str, ...]
     part: str = ""
@@ -128,7 +129,7 @@ class Points:
 
 @dataclass(frozen=True)
 class ReportCommand:
-    """Words for a terminal."""
+    """A command for a terminal."""
 
     text: str
     part: str = ""
@@ -148,8 +149,8 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure (a key of `FIGURES`, or the name of a chart) with what it shows in one sentence. `number`
-    counts from 1."""
+    """A figure (a key of `FIGURES`, or the name of a chart) and its finding in one sentence. `number` counts
+    from 1."""
 
     figure: str
     number: int
@@ -166,7 +167,7 @@ Block = Paragraph | Points | ReportCommand | ReportTable | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading; `level` 1 begins a run."""
+    """Blocks under a heading; `level` 1 starts a run."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -175,7 +176,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Slide:
-    """A sentence, and the one thing that shows it; `notes` are for the speaker."""
+    """A sentence and what shows it; `notes` are for the speaker."""
 
     title: str
     block: Picture | ReportTable | Points
@@ -184,11 +185,10 @@ class Slide:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints.
+    """A whole report. `facts`: plain values about its runs, as printed by ``report --json``.
 
-    `finding` is what it says in one sentence. `story` is what is told of it on slides, at most `STORY` - 1 of
-    them beside the title, where `notes` is what the speaker says; `appendix`: whether all the rest follows on
-    slides.
+    `finding`: the report in one sentence. `story`: its slides, at most `STORY` - 1 besides the title, which
+    has the speaker's `notes`; `appendix`: whether everything else follows on slides.
     """
 
     title: str
@@ -208,8 +208,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Contents:
-    """What goes in: `figures` and `tables` by their keys, and whether the statistics, which read all events
-    once. `appendix`: of slides, all that is not in the story. `by_region`: what the timeline shows."""
+    """What a report contains: `figures` and `tables` by key, and whether the statistics, which read all
+    events once. `appendix`: on slides, all outside the story. `by_region`: the timeline shows regions."""
 
     figures: tuple[str, ...] = tuple(FIGURES)
     statistics: bool = True
@@ -219,7 +219,7 @@ class Contents:
 
 
 def today() -> datetime:
-    """This minute, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
+    """The current minute, or ``SOURCE_DATE_EPOCH``, so that a report can be reproduced byte for byte."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     if fixed.isdecimal():
         return datetime.fromtimestamp(int(fixed), UTC)
@@ -236,9 +236,9 @@ def command_line(
     looks: Sequence[str] = (),
     base: Contents | None = None,
 ) -> str:
-    """The words that make the report again of `source`: a trace, of which `subject` is the run, or (None)
-    a project, which says everything about its runs itself, but for a `span` that limits them otherwise.
-    `looks`: see `look_words`. `base`: what it holds without words, as a project may say too."""
+    """The command that makes the report of `source` again: of a trace, whose run is `subject`, or (None) of a
+    project, which has all settings of its runs except a different `span`. `looks`: see `look_words`. `base`:
+    what the report contains by default, which a project may also set."""
     base = base or Contents()
     words = ["phasewright", "report", source, "-o", output]
     if subject is not None:
@@ -271,8 +271,8 @@ def look_words(
     base: tuple[str, str] = ("colour", "light"),
     own: Sequence[str] = (),
 ) -> list[str]:
-    """Words for how a report looks; `base`: style and theme without words; `own`: words for the user's
-    template or style sheet."""
+    """Words of the command line for the looks of a report; `base`: default style and theme; `own`: words for
+    the user's template or style sheet."""
     words = ["--style", style] if style != base[0] else []
     words += ["--colours", colours] if colours != "soft" else []
     words += ["--theme", theme] if theme != base[1] else []
@@ -320,18 +320,18 @@ def compose(
     stop: Bytes | None = None,
     compare: Callable[[Sequence[Phased]], Contrast | None] | None = None,
 ) -> Report:
-    """The report of one run or of several, one after the other.
+    """The report of one or several runs, one after the other.
 
     Parameters
     ----------
-    title : of the whole; of one run, its own if not given.
+    title : of the report; by default that of its only run.
     command : the command line that makes it again, see `command_line`.
     stop : array of one byte; a fit ends soon after it becomes nonzero.
-    compare : how the runs compare; None of those that do not.
+    compare : compares the runs; None if they are not comparable.
 
     Raises
     ------
-    ValueError : nothing to report on, a figure that is unknown, an n that is impossible.
+    ValueError : no run, an unknown figure, or an impossible n.
     Cancelled : by `progress` or `stop`.
     """
     progress, contents = progress or Progress(), contents or Contents()
@@ -382,13 +382,13 @@ def compose(
 
 
 def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
-    """The blocks that were asked for."""
+    """The selected blocks."""
     return tuple(b for b in blocks if isinstance(b, Picture) or not b.part or b.part in contents.tables)
 
 
 def _interleaved(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide, ...]:
-    """One story of several runs: how they compare, then of each run in turn what matters most, as far as
-    there is room; each run's slides follow each other."""
+    """One story of several runs: first how they compare, then each run in turn with what matters most, as far
+    as there is space; the slides of a run follow each other."""
     room = STORY - 1 - len(beside)
     take = [0] * len(stories)
     for depth in range(STORY):
@@ -399,9 +399,9 @@ def _interleaved(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide
 
 
 _Row = TypeVar("_Row")
-#: A column of a table: its heading, and what it says of a row.
+#: A column of a table: its heading, and the function that gives its cell in a row.
 _Column: TypeAlias = tuple[str, Callable[[_Row], str]]
-#: Rows: a phase after its number, the statistics of a range after its name.
+#: Rows: a phase with its number before it, the statistics of a range with its name before them.
 _Phase: TypeAlias = tuple[int, PhaseRow]
 _Range: TypeAlias = tuple[str, RangeStats]
 
@@ -423,8 +423,8 @@ def _table(
 def _compared(
     contrast: Contrast, material: Material, contents: Contents, number: int
 ) -> tuple[list[Section], list[Slide]]:
-    """How the runs differ, phase by phase, and of that on slides how they differ as wholes. The figure needs
-    nothing else of `material`."""
+    """How the runs differ, phase by phase, and on slides how they differ as a whole. Of `material` only the
+    figure is used."""
     alignment, cells = contrast.alignment, table(contrast.alignment)
     reference = alignment.runs[alignment.reference].name
     findings = [_run_finding(cell, reference) for cell in cells if cell.phase == 0 and cell.run != reference]
@@ -472,7 +472,7 @@ def _compared(
 def _over_p(
     runs: Sequence[_Run], phased: Sequence[Phased], contrast: Contrast, number: int, progress: Progress
 ) -> list[Section]:
-    """How the phases scale, where the compared runs are on enough different numbers of processors."""
+    """How the phases scale, if the compared runs have enough different numbers of processors."""
     from desktop.core.phase_model import FEWEST
     from desktop.core.phase_systems import model_runs
     from desktop.data import phase_scaling_words as scaling_words
@@ -529,7 +529,7 @@ def _over_p(
 
 
 def _run_finding(cell: Cell, reference: str) -> str:
-    """How a whole run differs."""
+    """How a whole run differs from the reference, in a sentence."""
     longer = (
         "as long as" if cell.duration_ratio == 1 else f"{_number(cell.duration_ratio, 3)} times as long as"
     )
@@ -541,7 +541,7 @@ def _run_finding(cell: Cell, reference: str) -> str:
 
 
 def provenance(command: str) -> Section:
-    """With what a report was made, and the command line that does it again, if there is one."""
+    """The versions used to make a report, and the command line that makes it again, if there is one."""
     versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
     blocks: list[Block] = []
@@ -555,13 +555,13 @@ def provenance(command: str) -> Section:
 
 
 class _Run:
-    """One run and all that is said of it. Of what takes its events, else empty: `stats` of it, then of each
-    phase (None of one shorter than a tick), in `ranges` those there are with their names; `words` on why time
-    is lost, `helps` on what would help most."""
+    """One run and everything the report says about it. Results that need its events, else empty: `stats` of
+    the run, then of each phase (None if it is shorter than a tick), in `ranges` the existing ones with their
+    names; `words` about why time is lost, `helps` about what would help most."""
 
     def __init__(self, subject: Subject, contents: Contents, progress: Progress, stop: Bytes | None) -> None:
         gathered = gather(subject, Share(progress, 0, 0.5), stop, by_region=contents.by_region)
-        assert subject.store is not None  # or there were no material
+        assert subject.store is not None  # or there is no material
         self.subject, self.contents, self.store = subject, contents, subject.store
         self.material, self.use = gathered
         self.statistics = Statistics(subject.store)
@@ -572,7 +572,7 @@ class _Run:
             self._ask(Share(progress, 0.5, 1))
 
     def forget(self) -> None:
-        """Give up what has been said all of."""
+        """Free what has been used."""
         self.statistics, self.stats, self.ranges = Statistics(self.store), [], []
 
     def name(self, location: int) -> str:
@@ -580,7 +580,7 @@ class _Run:
 
     @property
     def _scale(self) -> tuple[float, str]:
-        """The unit of times in all tables of the run."""
+        """The unit of times in all tables of the run, as a factor and a name."""
         return time_unit(self.material.curve.duration)
 
     def facts(self) -> JSON:
@@ -601,7 +601,7 @@ class _Run:
         }
 
     def sections(self, drawn: int) -> list[Section]:
-        """After so many figures of others."""
+        """The sections, after `drawn` figures of other runs."""
         told = self.contents.statistics
         keys = [key for key in self.contents.figures if key in self.material.figures()]
         pictures = [
@@ -630,14 +630,14 @@ class _Run:
     # ---- the story
 
     def finding(self) -> str:
-        """What is to be said of the run in one sentence, and what was lost of it."""
+        """The run in one sentence, with what was lost of it."""
         first = self.words.headline if self.words.level else self._finding("curve")
         return " ".join(filter(None, (first, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
-        """The run in a few slides, the most telling first: the curve with its phases, why time is lost, what
-        would help, who does what, the phases in numbers, what limits them, what changes, where the time goes,
-        and why so many phases. `name` begins each title."""
+        """The run in a few slides, the most important first: the curve with its phases, why time is lost,
+        what would help, activities, the phases in numbers, what limits them, what changes, where the time
+        goes, and why there are so many phases. Titles start with `name`."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
         def shown(figure: str) -> list[tuple[str, Picture]]:
@@ -666,12 +666,12 @@ class _Run:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a speaker says of the run, then of each phase."""
+        """Speaker's notes about the run, then about each phase."""
         breaks = self.material.fit.breaks.tolist()
         return notes(self.words, breaks, self.subject.marks, self.subject.spoken)
 
     def _phases_short(self) -> ReportTable:
-        """What a room can read of the phases; of very many, those that last longest."""
+        """The phases in a table short enough for a slide; if there are very many, the longest ones."""
         factor, unit = self._scale
         curve, rows = self.material.curve, list(enumerate(self.material.rows, 1))
         work = sum(row.work_s for _, row in rows) or math.nan
@@ -699,7 +699,7 @@ class _Run:
         return replace(shown, rows=(*shown.rows, rest))
 
     def _lost(self) -> Iterator[tuple[str, ReportTable]]:
-        """Why time is lost: the first cause, and all that are worth a line."""
+        """Why time is lost: the first cause, and all causes worth a line."""
         causes = [cause for cause in self.words.causes if cause.part >= 0.005][:_STORY_REGIONS]
         columns: list[_Column[CauseText]] = [
             ("Cause", lambda cause: cause.title),
@@ -732,7 +732,7 @@ class _Run:
             yield self._region_words(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
 
     def _limits(self) -> str:
-        """Which part of the parallel efficiency costs most, and in which phase it is least."""
+        """Which factor of the parallel efficiency costs most, and in which phase the efficiency is least."""
         run = self.ranges[0][1]
         causes = _causes(run)
         cause, value = min(causes, key=lambda found: found[1])
@@ -763,7 +763,7 @@ class _Run:
 
     @property
     def _efficiencies(self) -> list[_Column[_Range]]:
-        """Of a range (its name, its statistics)."""
+        """Columns for a range (its name, its statistics)."""
         factor, unit = self._scale
         return [
             ("Range", lambda row: row[0]),
@@ -777,8 +777,8 @@ class _Run:
         ]
 
     def _largest_changes(self) -> tuple[str, ReportTable] | None:
-        """The largest difference between neighbouring phases, and the largest ones in order of time; None
-        where none is known."""
+        """The largest difference between neighbouring phases, and the largest ones in order of time; None if
+        none is known."""
         differences = [(c.seconds, k, c) for k, changes in self._changed(2) for c in changes]
         most = sorted(differences, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
@@ -795,7 +795,7 @@ class _Run:
         return title, _table("Largest changes", columns, sorted(most, key=lambda row: (row[1], -row[0])), 3)
 
     def _named(self, region: str) -> str:
-        """A region as the reader of the report calls it."""
+        """The name of a region for the reader."""
         return self.subject.names.get(region, region)
 
     def _region_words(self, regions: Sequence[RegionRow]) -> str:
@@ -806,7 +806,7 @@ class _Run:
     def _regions(
         self, title: str, ranges: Iterable[tuple[str, Sequence[RegionRow]]], most: int
     ) -> ReportTable:
-        """The first regions of each range, and what all others take together."""
+        """The first regions of each range, and the total of all others."""
         factor, unit = self._scale
         rows = []
         for name, regions in ranges:
@@ -829,7 +829,7 @@ class _Run:
         return _table(title, columns, rows, 3, note, "regions")
 
     def _ask(self, progress: Progress) -> None:
-        """What takes the events of the run."""
+        """Compute what needs the events of the run."""
         fit, use, names = self.material.fit, self.use, self.subject.names
         breaks = fit.breaks.tolist()
         ranges = [(breaks[0], breaks[-1]), *pairwise(breaks)]
@@ -856,7 +856,7 @@ class _Run:
         return [self._extent(), *findings, *filter(None, (self._lossy(), fit.note))]
 
     def _extent(self) -> str:
-        """How long the run is, and what of it is analysed."""
+        """How long the run is, and which part of it is analysed."""
         curve = self.material.curve
         on = f"on {_number(self.use.curve().capacity)} processors"
         if self.subject.limit is None:
@@ -865,8 +865,8 @@ class _Run:
         part = percent(curve.duration / whole.duration)
         return (
             f"The run takes {seconds(whole.duration)} {on}. Only {seconds(curve.duration)} of it ({part}) "
-            f"are analysed here, from {seconds(curve.start)} to {seconds(curve.start + curve.duration)}; all "
-            f"that is said of the run is said of this part."
+            f"are analysed here, from {seconds(curve.start)} to {seconds(curve.start + curve.duration)}; "
+            f"everything stated about the run refers to this part."
         )
 
     def _lossy(self) -> str:
@@ -878,12 +878,12 @@ class _Run:
         return f"{sentence} Findings: {sum(f.count for f in lost)}, listed under “The file”."
 
     def _doubt(self, figure: str) -> str:
-        """At a curve, how much of it may be wrong."""
+        """The doubtful share of a curve, for the figures that show it."""
         doubtful = doubt(self.store) if figure in ("curve", "stack") else None
         return f" {doubtful.sentence}" if doubtful else ""
 
     def _finding(self, figure: str) -> str:
-        """What a figure shows, in one sentence."""
+        """The finding of a figure, in one sentence."""
         material = self.material
         curve, fit, rows = material.curve, material.fit, material.rows
         share = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
@@ -1016,7 +1016,7 @@ class _Run:
                     ("may lie from (s)", lambda k: f"{fit.breakpoint_low[k]:.9g}"),
                     ("to (s)", lambda k: f"{fit.breakpoint_high[k]:.9g}"),
                 ]
-                note = "Within its range a breakpoint can move, the others moving with it, and ε stays."
+                note = "A breakpoint can move within its range, the others following it, without changing ε."
             if any(firm):
                 note = f"{note} {REPEATED}".lstrip()
                 ends.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.words))
@@ -1139,7 +1139,7 @@ class _Run:
             bounds = [one for one in self.helps if one.bound][:_BOUNDS]
             rows = [*[one for one in self.helps if not one.bound][:_HELPS], *bounds]
             note = "One change at a time, in a replay of the run."
-            note += " A bound is what is gained at most." if bounds else ""
+            note += " A bound is the most that can be gained." if bounds else ""
             yield _table(TABLES["helps"], columns, rows, 2, note, "helps")
 
     def _processors(self) -> ReportTable:
@@ -1152,7 +1152,7 @@ class _Run:
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
     def _changed(self, most: int) -> Iterator[tuple[int, list[Change]]]:
-        """Numbers of phases, and what differs most between each and the next; only where something does."""
+        """Numbers of phases, and the largest differences between each and the next, where there are any."""
         for k, (left, right) in enumerate(pairwise(self.stats[1:]), 1):
             run = self.stats[0]
             if run is None or left is None or right is None:
@@ -1248,7 +1248,7 @@ class _Run:
 
 
 def _causes(stats: RangeStats) -> list[tuple[str, float]]:
-    """The factors of a parallel efficiency, as fine as they are known."""
+    """The factors of a parallel efficiency, as detailed as they are known."""
     factors = [("Load balance", stats.load_balance)]
     if stats.transfer_efficiency is not None and stats.serialisation_efficiency is not None:
         factors += [
@@ -1271,18 +1271,18 @@ def _length(row: PhaseRow) -> float:
 
 
 def _mean_of(track: Sequence[float], row: _Phase) -> str:
-    """Of a phase on a track, which has one mean for each."""
+    """The mean of a track in a phase."""
     return _number(track[row[0] - 1])
 
 
 def _called(k: int, row: PhaseRow) -> str:
-    """A phase by number and name."""
+    """A phase by its number and name."""
     return f"{k} {row.name}" if row.name else f"{k}"
 
 
 def _rate_in_words(fit: PhaseFit, searched: bool) -> str:
-    """What the letter in the formulas is, where phases are made of other functions, and where a search for it
-    ended at its limit."""
+    """The meaning of the letter in the formulas if phases are made of other functions, and whether its search
+    ended at a limit."""
     scale = None if fit.basis is None else fit.basis.space.scale
     if fit.basis is None or scale is None:
         return ""
@@ -1293,7 +1293,7 @@ def _rate_in_words(fit: PhaseFit, searched: bool) -> str:
 
 
 def _formula(row: PhaseRow) -> str:
-    """A phase as a polynomial, in the paper's powers of the time since its start, or in its own functions."""
+    """The function of a phase: a polynomial in the paper's powers of the time since its start, or another."""
     words, since = "", f"(t − {row.start_s:.9g})"
     own = bases.TABLE[row.degree - bases.FIRST].factors if row.degree >= bases.FIRST else ("{t}²",)
     factors = ["", since, *(factor.format(t=since) for factor in own)]
@@ -1312,9 +1312,9 @@ def _formula(row: PhaseRow) -> str:
 def to_html(
     report: Report, draw: Callable[[Picture], str], style: str = "screen.css", own_style: str = ""
 ) -> str:
-    """One HTML document, style and figures inside; `draw` gives the markup of a figure.
+    """One HTML document that contains its style and figures; `draw` gives the markup of a figure.
 
-    It needs no network and no script, and forbids both. `own_style`: of `style_sheet`, follows ours.
+    It needs no network and no script, and forbids both. `own_style`: from `style_sheet`, added at the end.
     """
     home = resources.folder() / "report"
     body = "".join(_section(section, draw) for section in report.sections)
@@ -1353,7 +1353,7 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     )
     note = f'<p class="note">{_h(block.note)}</p>\n' if block.note else ""
     title = "" if block.title == above else f"<h3>{_h(block.title)}</h3>\n"
-    short = " short" if len(block.rows) <= _SHORT else ""  # stays on one sheet of paper
+    short = " short" if len(block.rows) <= _SHORT else ""  # kept on one sheet of paper
     return (
         f'{title}<div class="wide{short}"><table width="100%" cellspacing="0" cellpadding="3">'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{note}"
@@ -1361,7 +1361,7 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
 
 
 def _side(column: int, table: ReportTable) -> str:
-    """Words on the left, numbers on the right; as attributes, which Qt's documents understand too."""
+    """Words left, numbers right; as attributes, which Qt's documents support too."""
     return ' align="left"' if column < table.left else ' align="right"'
 
 

@@ -442,5 +442,5 @@ def test_a_disk_error_while_reading_is_a_sentence(source: Path, importing: objec
 
 def test_a_cache_that_cannot_be_made_is_a_sentence(source: Path, cache: Path) -> None:
     cache.write_text("a file is in the way")
-    with pytest.raises(StoreError, match="say with -o"):
+    with pytest.raises(StoreError, match="choose with -o"):
         open_trace(source)

@@ -337,7 +337,7 @@ def test_report_and_picture_take_the_range_too(
     assert run["duration_s"] == pytest.approx(end - start)
     assert run["breaks_s"] == pytest.approx(phases["breaks_s"], abs=1e-5 * length)
     assert f"--start {start!r} --end {end!r}" in made["command"]
-    assert "all that is said of the run is said of this part" in html.read_text()
+    assert "everything stated about the run refers to this part" in html.read_text()
     whole = told(capsys, "report", trace, "-o", html, "--no-statistics")
     assert not whole["runs"][0]["limited"] and "--start" not in whole["command"]
     project = Project(PhaseSettings("linear", 3), limit=(start, end))
