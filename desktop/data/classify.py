@@ -1,8 +1,8 @@
-"""Which activity a region stands for: by its name first, then by its role and paradigm.
+"""The activity of a region: by its name first, then by its role and paradigm.
 
-Names go before roles because tracers set roles loosely: Score-P gives MPI_Wait and MPI_Init the role
-"function", EZTrace gives it to everything. Whole calls are classed: enter and leave alone cannot tell
-waiting from transfer within a blocking call.
+Names have priority because tracers set roles loosely: Score-P gives MPI_Wait and MPI_Init the role
+"function", EZTrace gives it to everything. Whole calls are classified: enter and leave alone cannot
+distinguish waiting from transfer within a blocking call.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from desktop.core.accounts import CLASS_OF, Account
 from desktop.data.events import Activity, Region
 
-#: Names of MPI calls, without prefix and in lower case, in which a processor waits for another one, or
-#: for the whole program to start and end. Calls of MPI files are I/O; all others move data or manage.
+#: MPI calls, without prefix and in lower case, in which a processor waits for another one, or for the start
+#: or end of the whole program. Calls of MPI files are I/O; all others move data or manage.
 _MPI_WAITING = re.compile(
     r"""recv | mrecv | m?probe | sendrecv(_replace)? | ssend
       | wait(all|any|some)? | test(all|any|some)?
@@ -41,18 +41,18 @@ _NAMES: dict[str, Activity] = {
     for name in names
 }
 
-#: Names, in lower case, of regions other than MPI calls that stand for an activity.
+#: Activities of regions other than MPI calls, by name in lower case.
 CLASSED = frozenset(_NAMES)
 
-#: Calls by which a host uses accelerators: which of them wait for one, and which launch, copy or manage, by
-#: name. Names are those of the public API references (C identifiers, so case counts) and, of directives,
-#: those that OMPT, Score-P and the OpenACC profiling interface give them. A call that asks whether something
-#: is done waits, as in MPI. Copies are overhead also where they block: names do not say whether they do (a
-#: flag, pageable memory), nor how much of one is the wait for a kernel before it. A construct whose body runs
-#: on the accelerator waits for it, unless ``nowait``; one whose body runs on the host (``target data``) is
-#: transparent. What only makes the device wait (``cudaStreamWaitEvent``) is no waiting of the host.
+#: Calls by which a host uses accelerators: those that wait for one, and those that launch, copy or manage, by
+#: name. Names are those of the public API references (C identifiers, so case counts) or, for directives,
+#: those given by OMPT, Score-P and the OpenACC profiling interface. A call that asks whether something is
+#: complete waits, as in MPI. Copies are overhead even if they block: names show neither whether they do (a
+#: flag, pageable memory), nor how long they wait for a kernel first. A construct whose body runs on the
+#: accelerator waits for it, unless ``nowait``; one whose body runs on the host (``target data``) is
+#: transparent. Calls that only make the device wait (``cudaStreamWaitEvent``) are not waiting of the host.
 _ACCELERATORS: tuple[tuple[str, str, str], ...] = (
-    # API, waiting, launching and copying and managing
+    # API; waiting; launching, copying and managing
     (
         "CUDA runtime",
         r"cuda(Device|Thread|Stream|Event)Synchronize | cuda(Stream|Event)Query",
@@ -111,10 +111,10 @@ _ACCELERATORS: tuple[tuple[str, str, str], ...] = (
 )
 _ACCELERATOR_WAITING = re.compile("|".join(waiting for _, waiting, _ in _ACCELERATORS), re.VERBOSE)
 _ACCELERATOR_CALL = re.compile("|".join(calls for _, _, calls in _ACCELERATORS), re.VERBOSE)
-#: Paradigms of which every region on the host is a call or construct; kernels are of cuda, hip, opencl.
+#: Paradigms whose host regions are all calls or constructs; kernels are of cuda, hip, opencl.
 _DIRECTIVES = frozenset({"openacc"})
 
-#: Names that tracers give to the streams of accelerators where their format cannot say it: VampirTrace's
+#: Names by which tracers mark streams of accelerators if their format has no such kind: VampirTrace's
 #: processes ("CUDA[0:13]"), Extrae's threads ("CUDA-D1.S2-node").
 _STREAM = re.compile(r"(CUDA|HIP|OpenCL|OPENCL|GPU)(\[\d+(:\d+)?\].*|-D\d+\.[SQ]\d+.*)")
 
@@ -134,7 +134,7 @@ _ROLES: dict[str, Activity] = {
 
 
 def activity(name: str, role: str = "", paradigm: str = "") -> Activity:
-    """What a processor does inside a region; `role` and `paradigm` in lower case, as in `Region`."""
+    """The activity of a processor inside a region; `role` and `paradigm` in lower case, as in `Region`."""
     plain = name.strip().lower()
     call = mpi_call(plain)
     if call:
@@ -143,7 +143,7 @@ def activity(name: str, role: str = "", paradigm: str = "") -> Activity:
         return Activity.IDLE if _MPI_WAITING.fullmatch(call) else Activity.OVERHEAD
     if plain in _NAMES:
         return _NAMES[plain]
-    # A compiler instruments the program's own functions, whatever they are called, and no library.
+    # Compilers instrument the program's own functions, whatever their names, and no libraries.
     call = accelerator_call(name) if paradigm != "compiler" else ""
     if _ACCELERATOR_WAITING.fullmatch(call):
         return Activity.IDLE
@@ -151,8 +151,8 @@ def activity(name: str, role: str = "", paradigm: str = "") -> Activity:
         return Activity.OVERHEAD
     if role in _ROLES:
         return _ROLES[role]
-    # Artificial regions that the tracer made up are known by name; what is left of them stands for the
-    # program itself (Score-P gives it the program's name) or for a phase of it, and is transparent.
+    # Artificial regions made by the tracer are known by name; other ones stand for the program itself
+    # (Score-P gives one the program's name) or for a phase of it, and are transparent.
     if paradigm in _MESSAGE_PASSING and role != "artificial":
         return Activity.OVERHEAD
     return Activity.COMPUTING
@@ -169,7 +169,7 @@ def mpi_call(name: str) -> str:
 
 
 def accelerator_call(name: str) -> str:
-    """A name as the tables of accelerator calls have it: without result, arguments, version and place.
+    """The name of an accelerator call as in the tables: without result, arguments, version and place.
 
     >>> accelerator_call("cudaError_t cudaMemcpy(void*, size_t) C"), accelerator_call("!$omp target @a.c:3")
     ('cudaMemcpy', 'target')
@@ -183,7 +183,7 @@ def accelerator_call(name: str) -> str:
 
 
 def is_stream(name: str) -> bool:
-    """Whether a process or thread of this name is a stream of an accelerator."""
+    """Whether a process or thread with this name is a stream of an accelerator."""
     return bool(_STREAM.fullmatch(name))
 
 
@@ -196,13 +196,13 @@ def is_parallel(region: Region) -> bool:
 
 
 def region_activity(region: Region) -> Activity:
-    """Of a region as defined: what its importer says, else by `activity`."""
+    """The activity of a region: as given by its importer, else by `activity`."""
     if region.activity is not None:
         return region.activity
     return activity(region.name, region.role, region.paradigm)
 
 
-#: MPI calls (without prefix, in lower case) that neither communicate nor wait: they ask or manage.
+#: MPI calls (without prefix, in lower case) that neither communicate nor wait: queries and management.
 _MPI_MANAGING = re.compile(
     r"""(type|op|info|group|errhandler|error|attr|keyval|status|request|session|t)_\w+
       | comm_(rank|size|compare|get_\w+|set_\w+|test_inter|remote_\w+|group|\w*keyval|\w*attr|\w*errhandler)
@@ -228,8 +228,8 @@ _THREADS = re.compile(
 
 
 def account_class(region: Region, doing: Activity) -> int:
-    """A number of `desktop.core.accounts.CLASSES`: what a location that is in this region, whose activity is
-    `doing`, spends its time on."""
+    """The class of time (one of `desktop.core.accounts.CLASSES`) that a location spends in this region, whose
+    activity is `doing`."""
     plain, role = region.name.strip().lower(), region.role
     call = mpi_call(plain)
     account = None

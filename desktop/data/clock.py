@@ -1,14 +1,15 @@
-"""Do the clocks of the processes contradict each other, and can that be mended?
+"""Whether the clocks of the processes contradict each other, and whether that can be repaired.
 
-Two facts hold in any run, whatever the clocks say. No message is received before its sending has begun;
-nobody leaves a collective operation before those have entered it for whom it has to wait
+Two facts hold in any run, whatever the clocks show. No message is received before its sending has begun; no
+process leaves a collective operation before those it must wait for have entered it
 (`desktop.data.collectives`). Each bounds the corrections of two clocks (`desktop.core.clock_repair`). A
-correction is a constant shift for each process, the smallest that satisfies all bounds; where there is none,
-or they contradict each other at one end of the run only, as clocks do that drift, a shift and a rate
+correction is a constant shift for each process, the smallest that satisfies all bounds; if there is none, or
+the clocks contradict each other at one end of the run only, as drifting clocks do, a shift and a rate
 (`desktop.core.clock_rates`).
 
-What was found from half of the checks must also hold for the other half. Readings that scatter contradict
-each other at random, and a correction made of some of them mends nothing else: then times stay as recorded.
+A correction found from half of the checks must also hold for the other half. Readings that scatter contradict
+each other at random, and a correction from some of them does not repair the others; times then stay as they
+are.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from desktop.data.matching import (
 )
 from desktop.progress import Progress
 
-#: Shifts up to this are left where too few checks tell them from readings that scatter, seconds.
+#: Shifts up to this (seconds) are not applied if too few checks distinguish them from scatter.
 SCATTER_S = 1e-5
-#: So many contradictions in a half of the checks can tell.
+#: Contradictions in half of the checks that are enough to exclude scatter.
 TELLING = 4
-#: Lines that move the clocks by no more than this part of what shifts do are taken instead of them. Where
-#: bounds come from all of the run, lines have no advantage; where they come from one end of it, half does.
+#: Lines are preferred if they move the clocks by at most this share of what shifts do. Where bounds come from
+#: all of the run, lines have no advantage; where they come from one end of it, they move half as much.
 LESS = 0.8
 
 Repair = Literal["none", "shift", "linear", "impossible"]
 
 
 class Wrong(NamedTuple):
-    """Checks that contradict the clocks: how many collectives and messages, by how many ticks at most, and by
-    how many in all."""
+    """Checks that contradict the clocks: number of collectives and messages, by how many ticks at most, and
+    by how many in total."""
 
     collectives: int = 0
     messages: int = 0
@@ -63,19 +64,18 @@ class Wrong(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockResult:
-    """What the clock check found.
+    """The result of the clock check.
 
-    `collectives`, `messages`: how many instances were compared (messages that are not `certain` say nothing
-    about clocks). `unmatched`: sends and receives for which no other end was found in the trace. `unequal`:
-    messages of which the two ends say different numbers of bytes. `disagreeing`: operations of which the
-    members name different roots. `before`, `after`: which of these contradict the clocks as recorded and with
-    the correction. `repair`: ``"none"`` needed, or the contradictions are so few and small that they may be
-    scatter; ``"shift"`` of each process by a constant; ``"linear"``, by a constant and a rate;
-    ``"impossible"``: neither mends them. `shift`, `drift`, `origin`: (p,) of each location, see
-    `desktop.core.clock_line.Clock`. `off`: (p,) ticks, what the corrected clock may be off relative to that
-    of the first location, if all clocks are wrong by shifts and rates; infinite where nothing ties it to the
-    first, or that is not known. `low`, `high`: (p,) ticks, the constant shifts, relative to the
-    first location, that are possible; `off_if_steady` follows.
+    `collectives`, `messages`: number of instances compared (messages that are not `certain` do not count).
+    `unmatched`: sends and receives without a partner in the trace. `unequal`: messages whose two ends give
+    different numbers of bytes. `disagreeing`: operations whose members name different roots. `before`,
+    `after`: checks that contradict the clocks as recorded and after the correction. `repair`: ``"none"``
+    needed, or the contradictions are so few and small that they may be scatter; ``"shift"`` of each process
+    by a constant; ``"linear"``, by a constant and a rate; ``"impossible"``: neither repairs them. `shift`,
+    `drift`, `origin`: (p,) of each location, see `desktop.core.clock_line.Clock`. `off`: (p,) ticks, possible
+    error of the corrected clock relative to that of the first location, if all clocks are wrong by shifts and
+    rates; infinite if nothing relates it to the first, or unknown. `low`, `high`: (p,) ticks, range of
+    possible constant shifts relative to the first location; `off_if_steady` follows from it.
     """
 
     collectives: int
@@ -99,25 +99,25 @@ class ClockResult:
 
     @property
     def off_if_steady(self) -> Floats:
-        """(p,) ticks, `off` if all clocks are wrong by constant shifts."""
+        """(p,) ticks, `off` if all clocks are wrong by constant shifts only."""
         return np.maximum(self.high - self.shift, self.shift - self.low)
 
 
 def check_clocks(
     source: EventSource, progress: Progress | None = None, matched: Callable[[Matches], None] | None = None
 ) -> ClockResult:
-    """Compare the clocks of all processes, and find what reconciles them.
+    """Compare the clocks of all processes, and find the correction that reconciles them.
 
-    Threads of one process share its clock. Memory: some `ROWS` rows, the channels of one location, and the
-    bounds. `matched` is given every message whose two ends are known, once. One pass over the matched
-    records; three to seven where clocks contradict.
+    Threads of one process share its clock. Memory: about `ROWS` rows, the channels of one location, and the
+    bounds. `matched` is called with every matched message, once. One pass over the matched records; three to
+    seven if clocks contradict.
     """
     return _Check(source, progress or Progress()).result(matched)
 
 
 @dataclass
 class _Correction:
-    """Of each process (n,), and how it was found."""
+    """A correction of each process (n,), and how it was found."""
 
     repair: Repair
     shift: Ints
@@ -127,7 +127,7 @@ class _Correction:
 
 @dataclass
 class _Pass:
-    """What one pass over all checks adds up: all of them, and those of which the number is odd."""
+    """Sums of one pass over all checks: of all of them, and of those with an odd number."""
 
     instances: int = 0
     messages: int = 0
@@ -140,7 +140,7 @@ class _Check:
         self._source, self._progress = source, progress
         self._process = process_of(source)
         self._n = int(self._process.max()) + 1 if self._process.size else 0
-        #: whether any operation says something about clocks
+        #: whether any operation constrains the clocks
         self._bounding = any((one := depends(text)) and one.sources != NEVER for text in source.texts)
         self._reordered = source.notes.get("reordered")
         self._origin, self._span = self._times()
@@ -148,7 +148,7 @@ class _Check:
         self._disagreeing = 0
 
     def _times(self) -> tuple[Ints, int]:
-        """The first tick of each process, and how long the longest one lasts."""
+        """The first tick of each process, and the longest duration of one."""
         first, last = np.full(self._n, np.iinfo(np.int64).max), np.full(self._n, np.iinfo(np.int64).min)
         for at, process in zip(self._source.locations, self._process.tolist(), strict=True):
             if at.first is not None and at.last is not None:
@@ -193,9 +193,9 @@ class _Check:
         matched: Callable[[Matches], None] | None = None,
         first: bool = False,
     ) -> _Pass:
-        """One pass: count what contradicts the clocks with a correction, and collect bounds, as recorded, of
-        all checks or of those with an even number (`half`). `lines`: of the even ones, and of the others.
-        In the `first` pass messages have other numbers than in all others."""
+        """One pass: count what contradicts the clocks after a correction, and collect bounds, as recorded, of
+        all checks or of those with an even number (`half`). `lines`: of the even ones, and of the others. The
+        `first` pass numbers messages differently from all others."""
         counted = _Pass()
         c, process = correction, self._process
         clocks = c.shift, c.drift, self._origin
@@ -280,8 +280,8 @@ class _Check:
         )
 
     def _shift_holds(self, as_recorded: _Pass) -> bool:
-        """Whether the shifts of half of the checks leave less than half of the ticks that are wrong in the
-        other."""
+        """Whether the shifts from half of the checks leave less than half of the contradicting ticks in the
+        other half."""
         bounds = Bounds(self._n)
         self._go(self._none(), bounds, half=True)
         solution = bounds.solve()
@@ -291,8 +291,8 @@ class _Check:
         return 2 * self._go(tried).odd.total < as_recorded.odd.total
 
     def _shifted(self, correction: _Correction) -> _Pass:
-        """What shifts leave; they may be off as far as any line may be that does as well. That takes linear
-        programs, which are slow to load, and is not known where times stay as recorded unless asked for."""
+        """The result of shifts; they may be off as far as any line that does as well. Finding that takes
+        linear programs, which are slow to load; if times stay as recorded it is only done on request."""
         if self._n > SURE or not self._source.repair:
             correction.off[1:] = np.inf
             return self._go(correction)
@@ -308,7 +308,7 @@ class _Check:
         return LineBounds(self._origin, self._span), LineBounds(self._origin, self._span)
 
     def _lines(self, as_recorded: _Pass, parts: tuple[LineBounds, ...]) -> tuple[_Correction, _Pass] | None:
-        """Lines that leave no contradiction, if those of half of the checks leave few in the other half."""
+        """Lines that leave no contradiction, if those from half of the checks leave few in the other half."""
         if not parts:
             return None
         even, odd = parts
@@ -337,7 +337,7 @@ class _Check:
 
 
 def _roots_differ(instances: Instances, pattern: Ints) -> int:
-    """Of how many operations with a root the members do not all name the same."""
+    """Number of operations with a root whose members do not all name the same one."""
     if not pattern.size:
         return 0
     starts, last = instances.start[:-1], np.iinfo(np.int64).max
@@ -348,12 +348,12 @@ def _roots_differ(instances: Instances, pattern: Ints) -> int:
 
 
 def _only(chosen: Flags, *columns: Ints) -> tuple[Ints, ...]:
-    """The chosen rows (n,)."""
+    """The selected rows (n,)."""
     return columns if chosen.all() else tuple(column[chosen] for column in columns)
 
 
 def _lateness(late: Ints) -> tuple[int, int, int, int]:
-    """Of collectives (n,): how many are late; no messages; by how many ticks at most, and in all."""
+    """Late collectives among (n,): how many; no messages; by how many ticks at most, and in total."""
     return int(np.count_nonzero(late > 0)), 0, int(late.max(initial=0)), int(np.maximum(late, 0).sum())
 
 

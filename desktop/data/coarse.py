@@ -1,6 +1,7 @@
-"""A coarse curve of a store on another machine, found there: some 100 kB, while the exact one may be many MB.
+"""A coarse curve of a store on another machine, computed there: some 100 kB, while the exact one may be many
+MB.
 
-What comes is checked against what the import has kept of the whole run, and is never taken for the exact one.
+The answer is checked against what the import stored about the whole run, and never used as the exact curve.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from desktop.data.utilization import EXACT, Rules, Utilization, build, with_impo
 from desktop.errors import DesktopError, StoreError
 from desktop.progress import Progress
 
-#: Equal steps of a coarse curve, and steps of the exact one up to which that comes as soon.
+#: Equal steps of a coarse curve; number of steps up to which the exact curve arrives as soon.
 STEPS, FEW = 1 << 13, 1 << 17
 _FORM = np.dtype("<f4")
 
 
 def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
-    """How many processors do what, as means of `STEPS` equal parts of the run; None where the exact curve is
-    here or comes as soon, or where it cannot be had."""
+    """Processors in each activity, as means over `STEPS` equal parts of the run; None if the exact curve is
+    here or arrives as soon, or the coarse one cannot be fetched."""
     far = store.elsewhere
     if far is None or not (rules.default_classes and store.totals and store.rows("outline", 0)):
         return None
@@ -34,7 +35,7 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
         return None
     end = int(store.column("outline", "end")[0])
     if not 0 < end < EXACT:
-        return None  # a damaged file; the exact curve says so
+        return None  # a damaged file; the exact curve reports it
     edges = _edges(end)
     shape = len(Activity), edges.size - 1
     size = _FORM.itemsize * shape[0] * shape[1]
@@ -49,7 +50,7 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
 
 
 def coarse_for(store: TraceStore, progress: Progress) -> bytes:
-    """The answer to `coarse_there`, on the machine of the store.
+    """The answer for `coarse_there`, on the machine of the store.
 
     Raises
     ------
@@ -69,5 +70,5 @@ def coarse_for(store: TraceStore, progress: Progress) -> bytes:
 
 
 def _edges(end: int) -> Floats:
-    """Of the equal parts of a run of so many ticks, on whole ticks."""
+    """Edges of the equal parts of a run of `end` ticks, in whole ticks."""
     return np.unique(np.rint(np.linspace(0.0, float(end), STEPS + 1)))

@@ -1,10 +1,10 @@
-"""What collective operations make their members wait for, by the name that an importer gives them.
+"""For whom the members of collective operations wait, by the name that an importer gives the operation.
 
 Two questions are kept apart. `pattern`: for whom may a member have waited (the patterns of Scalasca)?
-`Depends`: who cannot have left before whom has entered, whatever the library does? Only the second may blame
-a clock. MPI promises little there: "a collective operation may, or may not, have the effect of synchronizing
-all calling processes" (MPI 4.0, section 6.1), only a barrier always does (6.3). All else follows from data,
-which nobody has before they are sent:
+`Depends`: who cannot have left before whom has entered, whatever the library does? Only the second can prove
+a clock wrong. MPI promises little about it: "a collective operation may, or may not, have the effect of
+synchronizing all calling processes" (MPI 4.0, section 6.1), only a barrier always does (6.3). Everything else
+follows from data, which no process has before they are sent:
 
 Barrier (6.3) : each member leaves after every other has entered.
 Bcast (6.4), Scatter, Scatterv (6.6) : each leaves after the root has entered, if it gets any data.
@@ -17,10 +17,10 @@ Scan, Exscan (6.11) : each after all of lower ranks, if there are any data.
 Alltoallv, Alltoallw (6.8) : nothing; a trace says how much each member sends, not to whom.
 Making a communicator (7.4) : nothing that the standard promises.
 
-Caveats of libraries: a size of 0 in a trace may also be one that the tool did not know, which gives no bound
-as well; a reduction that could tell its result from some inputs only (MPI_LAND) is taken to wait for all, as
-every known library does; the two groups of an intercommunicator wait for each other, not among themselves,
-but no format tells them apart here, so importers that know of intercommunicators should leave them out.
+Caveats of libraries: a size of 0 in a trace may also be one unknown to the tool, which only loses a bound; a
+reduction that could know its result from some inputs only (MPI_LAND) is assumed to wait for all, as in every
+known library; the two groups of an intercommunicator wait for each other, not among themselves, but no format
+distinguishes them here, so importers should leave out intercommunicators that they recognise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from desktop.core.clock_repair import Held
 from desktop.data.classify import mpi_call
 from desktop.data.matching import Instances
 
-#: Which rows of an operation count: none, all, all if any row of it has data, those with data of their own.
+#: Which rows of an operation count: none, all, all if any row has data, rows with data of their own.
 NEVER, ALWAYS, UNIFORM, OWN = range(4)
 
 
@@ -68,7 +68,7 @@ _TABLE: dict[str, Depends] = {
 
 
 def depends(operation: str) -> Depends | None:
-    """Of an operation by its name, with or without MPI's prefix, in any case; None: it is not known.
+    """Dependencies of an operation by its name, with or without MPI's prefix, in any case; None: unknown.
 
     >>> depends("MPI_Barrier") == depends("barrier") == Depends(ideal.N_TO_N, ALWAYS, ALWAYS)
     True
@@ -84,7 +84,7 @@ def holds(
     """Which rows of operations cannot have been left before which others were entered; pattern of each
     instance.
 
-    process : (locations,) by number. reordered : communicators whose ranks are not in the order of locations.
+    process : (locations,) process numbers. reordered : communicators whose ranks are not in location order.
     """
     rules = np.array([depends(text) or Depends(-1, NEVER, NEVER) for text in texts], np.int64).reshape(-1, 3)
     pattern, sources, targets = rules[instances.operation].T

@@ -1,7 +1,7 @@
-"""What a table shows: its columns with their headings and units, its rows, and each cell in words.
+"""The contents of a table: columns with headings and units, rows, and each cell as text.
 
-One declaration serves the table of the window, the sheets of reports, and the lines of a terminal. Tables of
-results are declared where the results are made; `desktop.ui.tables` shows them.
+One declaration serves the window's table, the sheets of reports, and the terminal. Tables of results are
+declared where the results are computed; `desktop.ui.tables` shows them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 #: What a table shows.
 Shown = Union["DataFrame", ArrayTable]
 Texts = list[list[str]]
-#: Rows that are looked at to see how wide a column is.
+#: Rows inspected to find the width of a column.
 SAMPLED = 200
-#: Time in a unit: alone, of processors, or below a fraction bar.
+#: Units of time: alone, times processors, or in a denominator.
 _TIME = re.compile(r"(^|·|/)s(²?)$")
 _KEYBOARD = str.maketrans("−★", "-*")
 
@@ -38,16 +38,16 @@ class Column:
     """How a column of a frame is shown.
 
     name : of the frame's column ("": `title`).
-    unit : of its values, as it is; "%" of a column of parts of 1. "": what the frame's ``attrs["units"]``
-    says; times, processor-seconds and bytes then get one prefix for the whole column, that of the column
-    `like` if one is named. The unit stands in the header.
+    unit : of its values, as written; "%" for a column of shares of 1. "": from the frame's
+        ``attrs["units"]``; times, processor-seconds and bytes then get one prefix for the whole column, that
+        of the column `like` if given. The unit is in the header.
     significant : digits of floats. whole : floats that are whole numbers are shown as such.
-    missing : text of what is not known (NaN; None is empty).
+    missing : text for unknown values (NaN; None is empty).
     label : a column of texts that are shown instead of the values.
-    shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
-    editable, check : text that can be written, a box (of a bool column).
+    shown : False: only copied, unless the user shows it. stretch : takes the remaining space.
+    editable, check : editable text, a check box (for a bool column).
     swatch : a column of colours (``#rrggbb``), drawn as squares before the text.
-    choices : of a row of the frame, what can be chosen there: texts and values, () if nothing.
+    choices : for a row of the frame its possible choices: texts and values, () if none.
     """
 
     title: str
@@ -73,10 +73,10 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class RowMarks:
-    """What belongs to rows of a frame (from 0) beside their values.
+    """Properties of rows of a frame (numbered from 0) besides their values.
 
     tone : ``faint``, ``strong``, ``warning`` or ``error``. tip : shown at the pointer. fixed : columns that
-    cannot be edited there. bold : columns in bold there.
+        cannot be edited in the row. bold : columns in bold.
     """
 
     tone: Mapping[int, str] = field(default_factory=dict)
@@ -94,8 +94,8 @@ Value = str | float | int | None
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of `FrameView.show_rows`: its cells in the order of the columns, and its marks. `key`: the
-    row's index; "" of what is never chosen."""
+    """One row of `FrameView.show_rows`: its cells in the order of the columns, and its properties. `key`: the
+    row's index; "" if it is never selected."""
 
     cells: tuple[Value, ...]
     key: object = ""
@@ -105,7 +105,7 @@ class TableRow:
 
 
 def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTable, RowMarks]:
-    """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
+    """A table from rows that consist of single cells, for `FrameView.show_frame`."""
 
     cells = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
     marks = RowMarks(
@@ -120,8 +120,8 @@ def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTab
 def records(
     columns: Sequence[Column], things: Iterable[T], key: str, tone: Callable[[T], str] = lambda _: ""
 ) -> list[TableRow]:
-    """Rows of things by their attributes: `Column.name` says which, also of what is in them
-    (``"fit.slope"``), `key` that of the row's index. Values of a column in % are parts of 1."""
+    """A row for each of `things` from its attributes: `Column.name` names them, also nested ones
+    (``"fit.slope"``), `key` that of the row's index. Values of a column in % are shares of 1."""
 
     def cell(one: T, column: Column) -> Value:
         value: Value = attrgetter(column.source)(one)
@@ -134,7 +134,7 @@ def records(
 
 
 def columnar(columns: Mapping[str, Sequence[object]], keys: Sequence[object] | None = None) -> ArrayTable:
-    """A table of columns (K,) of any kind, rows called by `keys`, without pandas."""
+    """A table of columns (K,) of any kind, with rows indexed by `keys`, without pandas."""
 
     def values(cells: Sequence[object]) -> AnyArray:
         kinds = {type(cell) for cell in cells}
@@ -145,14 +145,14 @@ def columnar(columns: Mapping[str, Sequence[object]], keys: Sequence[object] | N
 
 
 def _objects(values: Sequence[object]) -> AnyArray:
-    """(K,) as they are: a tuple is one of them."""
+    """(K,) the objects unchanged: a tuple is one of them."""
     objects = np.empty(len(values), object)
     objects[:] = values
     return objects
 
 
 def _array(shown: Shown, name: str) -> AnyArray:
-    """A column: of numbers and truth values, else of objects."""
+    """A column: as numbers or truth values, else as objects."""
     if isinstance(shown, ArrayTable):
         return shown.values[name]
     values = shown[name]
@@ -164,14 +164,14 @@ def names_of(shown: Shown) -> list[str]:
 
 
 def index_of(shown: Shown | None) -> AnyArray | None:
-    """(K,) what rows are called; None: by their place, from 0."""
+    """(K,) the index of the rows; None: their numbers from 0."""
     if isinstance(shown, ArrayTable) or shown is None:
         return None if shown is None else shown.index
     return np.asarray(shown.index.to_numpy())
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
-    """The prefix of a column of such values in a base unit; "1": a part of a whole, without unit."""
+    """The prefix of a column of such values in a base unit; "1": a share, without unit."""
     if unit == "1":
         return Scale(1.0, "")
     if unit == "B":
@@ -186,7 +186,7 @@ def unit_scale(unit: str, values: Iterable[float]) -> Scale:
 
 
 class ColumnCells:
-    """One column of a frame under its declaration: texts, order, what a filter looks through."""
+    """One column of a frame under its declaration: texts, sort order, text for filters."""
 
     def __init__(self, column: Column, shown: Shown) -> None:
         self.column = column
@@ -209,12 +209,12 @@ class ColumnCells:
         self.swatches = _array(shown, column.swatch) if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:SAMPLED]))
         self.right = not texts and not column.check
-        self._texts: dict[tuple[int, int], str] = {}  # measured, then painted
+        self._texts: dict[tuple[int, int], str] = {}  # used to measure, then to paint
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
     def like(self, known: ColumnCells) -> int:
-        """How many rows, from the first on, are as in a column that was declared as this one; their texts are
-        taken over."""
+        """How many rows, from the first on, equal those of a column with the same declaration; their texts
+        are reused."""
         beside = self.labels, self.swatches, self.column.choices
         if self.scale != known.scale or any(one is not None for one in beside):
             return 0
@@ -225,7 +225,7 @@ class ColumnCells:
         return same
 
     def value(self, k: int) -> Value:
-        """In the unit of the header; None if it is not known."""
+        """The value in the unit of the header; None if unknown."""
         value = self.values[k]
         if isinstance(value, str) or value is None:
             return value
@@ -236,7 +236,7 @@ class ColumnCells:
         return int(value) if self.scale.factor == 1 else int(value) / self.scale.factor
 
     def text(self, k: int, fewer: int = 0) -> str:
-        """As a cell shows it, by so many `fewer` digits where it has little room."""
+        """The text of a cell, with `fewer` digits where there is little space."""
         text = self._texts.get((k, fewer))
         if text is None:
             text = self._texts[k, fewer] = self._text(k, fewer)
@@ -255,7 +255,7 @@ class ColumnCells:
         return digits(value, max(1, self.column.significant - fewer))
 
     def full(self, rows: Ints) -> list[str]:
-        """Rows of the frame as they are copied: every digit."""
+        """Rows of the frame as they are copied: with all digits."""
         if self.labels is not None and not self.numeric:
             return [str(label) for label in self.labels[rows]]
         values = self.values[rows]
@@ -279,7 +279,7 @@ class ColumnCells:
 
     @functools.cached_property
     def rank(self) -> Floats:
-        """By which rows are sorted: numbers, then texts; NaN of what is not known."""
+        """The sort key of the rows: numbers, then texts; NaN if unknown."""
         if self.numeric:
             return self.values.astype(float)
         values = (self.values if self.labels is None else self.labels).tolist()
@@ -297,7 +297,7 @@ class ColumnCells:
 
     @functools.cached_property
     def folded(self) -> list[str]:
-        """Texts that a filter looks through, in small letters; of numbers none."""
+        """Texts for filters, in lower case; none for numbers."""
         if self.labels is not None:
             return [str(text).casefold() for text in self.labels]
         if self.numeric:
@@ -306,7 +306,7 @@ class ColumnCells:
 
 
 def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
-    """Headings with units, and all rows of a frame as the cells of a table show them."""
+    """Headings with units, and all rows of a frame as text."""
     cells = [ColumnCells(column, shown) for column in columns]
     return [
         [one.head for one in cells],
@@ -315,9 +315,8 @@ def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
 
 
 def aligned(shown: Shown, columns: Sequence[Column]) -> list[str]:
-    """A table as lines of text, headings first: numbers stand to the right, words to the left, and columns
-    that say nothing in any row are left out. Numbers have the signs of a keyboard, so that they can be
-    copied."""
+    """A table as lines of text, headings first: numbers right-aligned, words left-aligned, columns that are
+    empty in every row left out. Numbers use keyboard characters, so that they can be copied."""
     shown_columns = []
     for cells in (ColumnCells(column, shown) for column in columns):
         texts = [cells.head, *(cells.text(k) for k in range(len(cells.values)))]

@@ -1,6 +1,6 @@
-"""Runs that confirm a prediction: one setting and the unperturbed program in turn, and a verdict.
+"""Runs that confirm a prediction: one setting and the unperturbed program alternately, and a verdict.
 
-They are no trials: they are kept in ``confirmation.csv`` beside the journal, which stays as it is.
+They are not trials: they are kept in ``confirmation.csv`` beside the journal, which stays unchanged.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from desktop.errors import ExperimentError
 from desktop.progress import Progress
 
 CONFIRMATION = "confirmation.csv"
-#: Runs of either setting, where nothing else is said.
+#: Default number of runs of each setting.
 RUNS = 5
-#: Level of what holds for everything that might have been chosen.
+#: Level of a bound for everything that might have been chosen.
 _ANY = 0.005
-#: Most that a variance is taken for larger than its estimate.
+#: Largest factor by which a variance is corrected above its estimate.
 _LARGEST = 4.0
-#: Sizes of a difference, of either sign, by which its distribution is added up.
+#: Grid of sizes of a difference, of either sign, for integrating its distribution.
 _POINTS = 2001
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
@@ -38,9 +38,9 @@ Verdict = Literal["confirmed", "not confirmed", "undecided"]
 
 @dataclass(frozen=True)
 class Confirmed:
-    """`predicted`: what the setting changes by the effects; `measured`: by these runs; each with its standard
-    error and degrees of freedom. `low`, `high`: 95 % interval of what was measured. `difference`: measured
-    less predicted, of which 95 % are within `limit` where the prediction is right."""
+    """`predicted`: the change by the setting according to the effects; `measured`: according to these runs;
+    each with standard error and degrees of freedom. `low`, `high`: 95 % interval of what was measured.
+    `difference`: measured minus predicted; in 95 % of cases within `limit` if the prediction is right."""
 
     setting: tuple[str, ...]
     runs: int
@@ -72,15 +72,15 @@ def setting_of(experiment: Experiment, names: Iterable[str]) -> tuple[int, ...]:
 
 
 def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str, ...]:
-    """What is executed, for the user to agree to."""
+    """The commands to be run, for the user to agree to."""
     return commands_of([(experiment, experiment.lowest), (experiment, levels)])
 
 
 @dataclass(frozen=True)
 class ChosenEffect:
-    """An effect that was chosen for its `size`: its part of the variance of what is predicted (below zero
-    where a larger one predicts less), the largest that was not chosen, and the `limit` that it had to pass to
-    be named (0: it did not)."""
+    """An effect chosen for its `size`: its share of the variance of the prediction (negative if a larger
+    effect predicts less), the largest effect that was not chosen, and the `limit` it had to exceed to be
+    named (0: it did not)."""
 
     size: float
     part: float
@@ -90,8 +90,8 @@ class ChosenEffect:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a setting changes, its standard error and df; `chosen` out of `count` sets of as many effects.
-    `noise`: variance of one trial, NaN where it is not known."""
+    """The change by a setting, its standard error and df; `chosen` among `count` sets of as many effects.
+    `noise`: variance of one trial, NaN if unknown."""
 
     value: float
     se: float
@@ -102,15 +102,15 @@ class Prediction:
 
 
 def predicted(effects: Effects, levels: Sequence[float]) -> Prediction:
-    """What a setting (of -1 and +1) changes against the unperturbed program, in the response as it is.
+    """The change by a setting (of -1 and +1) from the unperturbed program, in the response as measured.
 
-    All main effects and pairs are in it, as what is too small to stand out changes a single setting all the
-    same; of larger interactions those that stand out. Of a pair that is not told apart from others, each is
-    as likely to be what acts.
+    All main effects and two-factor interactions are included, as even those too small to stand out change a
+    single setting; of higher interactions only those that stand out. Among aliased interactions each is
+    equally likely to be the active one.
 
     Raises
     ------
-    ValueError : there is no standard error to judge by.
+    ValueError : there is no standard error.
     """
     effects = analyse(effects.trials, threshold="familywise")
     factors = effects.trials.factors
@@ -150,7 +150,7 @@ def predicted(effects: Effects, levels: Sequence[float]) -> Prediction:
 def judged(
     setting: Sequence[str], prediction: Prediction, base: Sequence[float], on: Sequence[float]
 ) -> Confirmed:
-    """The verdict on runs without and with the setting; two or more of each.
+    """The verdict from runs without and with the setting; two or more of each.
 
     Raises
     ------
@@ -186,9 +186,9 @@ def judged(
 
 
 def _understated(prediction: Prediction, runs: Sequence[Floats]) -> float:
-    """By how much the variance of what is predicted is larger than its estimate. An effect is named rather
-    where the noise looks small, so that of its trials is not taken for smaller than that of these and of the
-    runs that were made now together."""
+    """The factor by which the variance of the prediction exceeds its estimate. Effects are more likely to be
+    named when the noise looks small, so the variance of its trials is taken to be at least that of all trials
+    and confirmation runs together."""
     if not (prediction.noise > 0 and any(one.limit > 0 for one in prediction.chosen)):
         return 1.0
     squares = prediction.df * prediction.noise + sum(float(((y - y.mean()) ** 2).sum()) for y in runs)
@@ -197,14 +197,14 @@ def _understated(prediction: Prediction, runs: Sequence[Floats]) -> float:
 
 
 def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffect], count: int) -> float:
-    """|difference| that is passed in 5 % where the prediction is right, or in less.
+    """The |difference| that is exceeded in at most 5 % of cases if the prediction is right.
 
-    An effect that was chosen for being the largest is, on average, predicted too large, and one was named
-    rather where the noise looked small. All else that is known of both held as it is (the mean of
-    prediction and measurement, and the sum of squares of all noise), another difference means another effect
-    and another noise: it is judged among those with which the same would have been chosen and named (Fithian,
-    Sun and Taylor, Optimal inference after model selection, 2014; Lee, Sun, Sun and Taylor, Annals of
-    Statistics 44, 2016).
+    An effect chosen as the largest is, on average, predicted too large, and one was more likely to be named
+    when the noise looked small. With everything else that is known of both fixed (the mean of prediction and
+    measurement, and the sum of squares of all noise), another difference means another effect and another
+    noise: it is compared with those for which the same effects would have been chosen and named (Fithian, Sun
+    and Taylor, Optimal inference after model selection, 2014; Lee, Sun, Sun and Taylor, Annals of Statistics
+    44, 2016).
     """
     from scipy.special import stdtr
 
@@ -226,7 +226,7 @@ def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffec
         within = np.cumsum(chance * used.reshape(2, -1).sum(0))
         return float(np.interp((1 - level) * within[-1], within, edge[1:])) if within[-1] > 0 else math.inf
 
-    # Or by all that might have been chosen at once, which is narrower where two were nearly alike.
+    # Or by everything that might have been chosen at once, which is narrower if two were nearly equal.
     bound = passed(_ANY / count, named)
     if abs(difference) > bound * se:
         return bound * se
@@ -242,7 +242,7 @@ def run_confirmation(
     response: str | None = None,
     progress: Progress | None = None,
 ) -> Confirmed:
-    """Run both settings in turn, the order of each pair drawn; every run is on the disk before the next.
+    """Run both settings alternately, each pair in random order; every run is on disk before the next.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def run_confirmation(
 
 
 def describe(one: Confirmed, unit: str) -> str:
-    """As a sentence."""
+    """The result as a sentence."""
     from desktop.core.units import common, margin, scaled
 
     of = common((one.measured,), unit)

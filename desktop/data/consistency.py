@@ -1,15 +1,15 @@
-"""What a trace says twice, held against each other: whether the curve can be believed, and how far not.
+"""Compares what a trace records twice, to tell whether the curve is reliable, and how much of it is not.
 
-The formats have no check sums. What they have is redundancy: regions nest, a call of MPI is entered and left
-with nothing of MPI in between, messages and collectives lie inside the calls that make them, times of a
-location rise. A trace of which nearly all keeps such a rule is damaged where it does not; one that breaks it
-everywhere has been written so. Rules that hold in every format are here, those of one format in its importer.
+The formats have no checksums, but redundancy: regions nest, an MPI call is entered and left without other MPI
+calls in between, messages and collectives are inside the calls that make them, times of a location rise. If
+nearly all of a trace follows such a rule, it is damaged where it does not; a trace that breaks it everywhere
+was written that way. Rules for all formats are here, those of one format in its importer.
 
-What is found is a loss, and what it may have changed is kept with the locations, as `Location.doubt`: ticks
-of which is not known what the location did. `doubt` sums them up for the curve.
+Findings are losses, and what they may have changed is stored per location, as `Location.doubt`: ticks in
+which the activity of the location is uncertain. `doubt` sums them up for the curve.
 
-Sources: MPI 4.1, 2.9 (calls of MPI do not nest but in callbacks); OTF2 3.2 and OTF 1.12, where the records of
-a message or collective stand between the enter and the leave of the call.
+Sources: MPI 4.1, 2.9 (MPI calls do not nest except in callbacks); OTF2 3.2 and OTF 1.12, where the records of
+a message or collective are between the enter and the leave of the call.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, 
 from desktop.data.store import Description
 from desktop.progress import Progress
 
-#: A rule that no more than this share of the cases breaks is a rule; what breaks it is damaged.
+#: Largest share of cases that may break a rule, which then is a rule; these cases are damage.
 RARE = 0.02
 
-#: The note of an importer on how many ticks the run has by the trace's own words, where less is there.
+#: Importer's note: the number of ticks that the run has according to the trace, if less is there.
 ANNOUNCED = "announced ticks"
 
-#: `Location.damage` of a process that was killed or ended without a word to the others: nothing that is there
-#: is damaged, but what others expected of it is not there.
+#: `Location.damage` of a process that was killed or ended without notice: nothing in it is damaged, but what
+#: others expected of it is missing.
 CUT_OFF = "cut off"
 
-#: So much of a run may be unknown for that, as a part of the processor-time.
+#: Largest unknown share of the processor-time of a run that is accepted for that reason.
 UNKNOWN = 0.01
 
-#: The note of an importer of a trace in which regions are open to the end where the program left them so.
+#: Importer's note: regions stay open to the end where the program left them open.
 LEFT_OPEN = "regions stay open"
 
-#: Of a collective operation whose communicator is not told, or is each process's own.
+#: Communicator of a collective operation if it is unknown, or every process's own.
 NO_COMMUNICATOR = 0xFFFFFFFF
 
-#: So many open regions are searched for the one that is left; no two of a program cross that far.
+#: Most open regions searched for the one that is left; regions of a program do not cross that far.
 FARTHEST = 1 << 12
 
-#: Records of a location that wait for the events in which they lie.
+#: Most records of a location that wait for the events around them.
 WAITING = 1 << 20
 
-#: Of each kind of message whether its record stands inside of the call that waits for it.
+#: By kind of message: whether its record is inside of the call that waits for it.
 _HEARD = np.array([k in (MessageKind.RECV, MessageKind.IRECV) for k in sorted(MessageKind)], np.uint8)
 
-#: Calls of MPI by their usual names, for `misspelt`: those that traces are made of.
+#: Usual names of MPI calls in traces, for `misspelt`.
 _USUAL = """send recv isend irecv bsend ssend rsend ibsend issend irsend sendrecv sendrecv_replace mrecv
     imrecv probe iprobe mprobe improbe wait waitall waitany waitsome test testall testany testsome start
     startall barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw
@@ -87,8 +87,8 @@ _CALLS = frozenset(_USUAL.split())
 
 
 def misspelt(region: Region) -> bool:
-    """Whether a region has a name by which regions are classed, of MPI calls or others, but for one letter,
-    or two of a long call's; no tracer writes that, and no two calls of MPI are so alike.
+    """Whether a region's name is that of an MPI call or another known one with one wrong letter, or two in a
+    long name; no tracer writes that, and no two MPI calls are so similar.
 
     >>> misspelt(Region("MPI_Rekv")), misspelt(Region("MPI_Se.rrecv")), misspelt(Region("EZTrace fijalize"))
     (True, True, True)
@@ -107,26 +107,25 @@ def misspelt(region: Region) -> bool:
 
 
 def _nameless(region: Region) -> bool:
-    """Whether a region is a call of MPI, but not by its name."""
+    """Whether a region is an MPI call without the name of one."""
     return region.paradigm == "mpi" and region.role != "artificial" and not mpi_call(region.name)
 
 
-#: Letters of a long name.
+#: Least length of a long name.
 _LONG = 12
 _LENGTHS: dict[int, list[str]] = {}
 for _call in sorted(_CALLS):
     _LENGTHS.setdefault(4 + len(_call), []).append(f"mpi_{_call}")
 for _name in sorted(CLASSED):
-    if len(_name) >= _LONG:  # short ones are words as programs have them
+    if len(_name) >= _LONG:  # short ones are common words in programs
         _LENGTHS.setdefault(len(_name), []).append(_name)
 
 
 def nearly_round(resolution: int) -> bool:
-    """Whether ticks per second are a power of ten but for one hexadecimal digit, for one byte by more
-    than 0.1 %, or all but the first byte: 0x3B...... by more than a clock of 1 GHz can be off.
+    """Whether ticks per second are a power of ten except for one hexadecimal digit, for one byte by more than
+    0.1 %, or for all but the first byte: 0x3B...... by more than the error of a 1 GHz clock.
 
-    Clocks that are known by name are of whole kHz; of those of 1 GHz that are measured to 20 ppm one in 700
-    is like that.
+    Clocks with known names have whole kHz; of 1 GHz clocks measured to 20 ppm one in 700 is like that.
 
     >>> [nearly_round(n) for n in (0x3B9ACA00, 0x3B9ACA08, 0x3F9ACA00, 0x3B000000, 2_399_998_123)]
     [False, True, True, True, False]
@@ -141,14 +140,14 @@ def nearly_round(resolution: int) -> bool:
             return True
         if first // 8 == last // 8 and abs(resolution - whole) > whole // 1000:
             return True
-        # Spread spectrum takes 0.5 % of the frequency that a clock has by its name, at most.
+        # Spread spectrum changes the nominal frequency of a clock by 0.5 % at most.
         if power > 5 and 0.006 < abs(resolution / whole - 1) < 0.011:
             return True
     return False
 
 
 def begins_round(resolution: int) -> bool:
-    """Whether ticks per second have the first hexadecimal digits of a power of ten, but more or fewer behind.
+    """Whether ticks per second have the first hexadecimal digits of a power of ten, but more or fewer.
 
     >>> begins_round(0x3B9ACA00), begins_round(0x3B9ACA4), begins_round(24 * 10**6)
     (False, True, False)
@@ -164,9 +163,9 @@ def begins_round(resolution: int) -> bool:
 
 @dataclass(frozen=True)
 class Doubt:
-    """How much of a curve may be wrong for what its trace has lost.
+    """How much of a curve may be wrong because of what its trace has lost.
 
-    seconds : processor-seconds at most; None: part of the trace is lost, and how much that is is not known.
+    seconds : processor-seconds at most; None: part of the trace is lost, and it is unknown how much.
     whole : processor-seconds of the run.
     """
 
@@ -175,7 +174,7 @@ class Doubt:
 
     @property
     def short(self) -> str:
-        """What stands beside a curve."""
+        """A short text for display beside a curve."""
         if self.seconds is None:
             return "an unknown part is in doubt"
         share = 100 * self.seconds / self.whole if self.whole else 100.0
@@ -184,12 +183,12 @@ class Doubt:
 
     @property
     def sentence(self) -> str:
-        """What a reader of the curve must know."""
+        """The text for a reader of the curve."""
         return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
 
 
 def doubt(store: Description) -> Doubt | None:
-    """What of the curve of a trace whose import is over is in doubt; None: nothing that is known."""
+    """The doubtful part of the curve of an imported trace; None: nothing is known to be doubtful."""
     if not store.report.lossy:
         return None
     cpus = [location for location in store.locations if location.kind == "cpu"]
@@ -216,17 +215,17 @@ def judge(
     progress: Progress,
     followed: NestingDigest | None = None,
 ) -> None:
-    """Compare what the events of all locations say; set the activity of regions whose definition is missing
-    or contradicted, and add what is wrong to the report and to `Location.doubt`.
+    """Compare the events of all locations with the definitions and each other; set the activity of regions
+    whose definition is missing or contradicted, and add findings to the report and to `Location.doubt`.
 
-    `followed`: what passed by on import, of which the events are not read again.
+    `followed`: the digest of the import, whose locations are not read again.
 
     Raises
     ------
     Cancelled : by `progress`.
     """
     if source.nesting != "outermost":
-        return  # states stand beside the regions there
+        return  # states decide beside the regions there
 
     def tell(name: str, text: str, which: Sequence[int], among: Sequence[Region | Location]) -> None:
         if which:
@@ -238,10 +237,10 @@ def judge(
         sum((getattr(walk, name) for walk in walks.values()), np.zeros(len(regions), np.int64))
         for name in ("spoken", "heard", "calls")
     )
-    # A call that makes messages is communication, whatever its definition says. A function that only holds
-    # such calls is none: they are regions of their own then, and hold the records.
+    # A call with messages is communication, whatever its definition. A function that only contains such calls
+    # is not: they are regions of their own then, and contain the records.
     speaking = (spoken > 0) & (2 * spoken >= calls)
-    # Where no region is communication, the tracer has none of it, and there is nothing to compare.
+    # If no region is communication, the tracer records none, and there is nothing to compare.
     known = any(is_communication(region) for region, n in zip(regions, calls.tolist(), strict=True) if n)
     turned = [
         i
@@ -274,13 +273,13 @@ def judge(
     doubtful = {i for i in doubtful if calls[i]}
     total = int(sum(walk.communications for walk in walks.values()))
     loose = {i: walk.loose for i, walk in walks.items() if walk.loose}
-    # Where recording began inside of regions, it did so everywhere.
+    # If recording began inside of regions, it did so on all locations.
     if 2 * len(loose) < len(walks):
         _tell_nesting(source, report, walks, "loose", loose, "regions are left that were not entered")
     cut = {i for i, place in enumerate(source.locations) if place.damage == CUT_OFF}
     _tell_cut(source, report, cut)
-    # Tracers close what is open when a location ends; one that does not has it so everywhere. In a trace that
-    # is cut, which has been told, that says nothing new.
+    # A tracer closes open regions when a location ends, or never does. In a trace that is cut, which has been
+    # reported already, open regions are no news.
     closed = not report.lossy and not source.notes.get(LEFT_OPEN)
     if closed and 2 * sum(walk.open > 0 for walk in walks.values()) < len(walks):
         text = "regions are entered and never left, as on no other location"
@@ -314,7 +313,7 @@ def judge(
     if doubtful:
         for i, walk in walks.items():
             source.locations[i].doubt += int(sum(walk.ticks[region] for region in doubtful))
-    # While a tracer is switched off it records no collectives either.
+    # While a tracer is switched off it does not record collectives either.
     off = [r.synthetic and region_activity(r) is Activity.UNMEASURED for r in regions]
     if not (calls[np.array(off, bool)] > 0).any():
         short = _short(source, cut | {i for i, walk in walks.items() if walk.died})
@@ -339,7 +338,7 @@ def _spans(source: EventSource) -> dict[int, tuple[int, int]]:
 
 
 def _tell_cut(source: EventSource, report: ImportReport, cut: set[int]) -> None:
-    """Say it if locations that were cut off may have gone on for long behind their last record."""
+    """Report locations that were cut off and may have gone on for long after their last record."""
     spans = _spans(source)
     end, begin = (
         most((span[side] for span in spans.values()), default=0) for most, side in ((max, 1), (min, 0))
@@ -363,7 +362,7 @@ def _tell_nesting(
     each: Mapping[int, int],
     text: str,
 ) -> None:
-    """Say what breaks the nesting, `each` the times that it does so by location."""
+    """Report violations of the nesting, `each`: their number by location."""
     if not each:
         return
     report.add(
@@ -378,13 +377,13 @@ def _tell_nesting(
         location.doubt = max(location.doubt, walks[i].longest)
 
 
-#: Threads may end so much later than their process, as a part of the run.
+#: Longest time that threads may outlive their process, as a share of the run.
 _LATER = 0.01
 
 
 def _outliving(source: EventSource) -> list[int]:
-    """Threads that go on after the first thread of their process, with which a program ends; none where as
-    many as half do, which is how a tracer closes its records then."""
+    """Threads that go on after the first thread of their process, with which a program ends; none if at least
+    half of them do, which is how some tracers close their records."""
     spans = {i: span for i, span in _spans(source).items() if source.locations[i].rank >= 0}
     ends = {
         source.locations[i].rank: last for i, (_, last) in spans.items() if not source.locations[i].thread
@@ -395,14 +394,14 @@ def _outliving(source: EventSource) -> list[int]:
     return late if 2 * len(late) < len(threads) else []
 
 
-#: A last record that is so many times as far away as all others are from each other is misdated.
+#: A last record is misdated if it is so many times as far away as all others are from each other.
 FAR = 10
 
 
 def far(places: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Which places have a last time that lies far behind all other times of a trace, as no program ends.
+    """Which places have a last time far after all other times of a trace, as in no program.
 
-    places : of each its first time, its latest but for the last one, and its last.
+    places : for each its first time, its last but one, and its last.
     """
     if len(places) < 2:
         return []
@@ -416,7 +415,7 @@ def far(places: Sequence[tuple[int, int, int]]) -> list[int]:
 
 
 def tell_far(report: ImportReport, locations: Sequence[Location], before: Sequence[int]) -> None:
-    """Say so where a location has such a last time; `before`: its latest time but for that."""
+    """Report locations with such a last time; `before`: their last time but one."""
     spans = [
         (place.first, earlier, place.last)
         for place, earlier in zip(locations, before, strict=True)
@@ -435,8 +434,8 @@ def tell_far(report: ImportReport, locations: Sequence[Location], before: Sequen
 
 
 def _short(source: EventSource, died: set[int]) -> list[int]:
-    """Locations whose process has fewer collectives on a communicator than another one that has some; those
-    that `died` may."""
+    """Locations whose process has fewer collectives on a communicator than another process that has some;
+    except those that `died`."""
     counts: dict[int, dict[int, int]] = {}
     seats: dict[int, int] = {}  # the first location of a process
     for i, location in enumerate(source.locations):
@@ -451,7 +450,7 @@ def _short(source: EventSource, died: set[int]) -> list[int]:
 
 
 class _Marked(OpenRegions):
-    """Open regions with two marks each: whether a record of MPI lies directly inside, and one that was
+    """Open regions with two marks each: whether a record of MPI is directly inside, and one of something
     received."""
 
     def __init__(self, regions: int) -> None:
@@ -472,12 +471,12 @@ class _Marked(OpenRegions):
 class _Walk:
     """The nesting of one location.
 
-    spoken, heard, calls, ticks : (regions,) calls in which records of MPI lie, those with receives or
-    collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : calls of
-    MPI that break the nesting. loose, open : leaves of whatever region that was not entered, and enters
-    that were not left. communications : calls of MPI. longest : ticks from the first to the last event.
-    last, before : time of the last event, and that before it. died : the last event is an enter, as if the
-    program had ended there.
+    spoken, heard, calls, ticks : (regions,) calls that contain records of MPI, those with receives or
+        collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : MPI
+        calls that violate the nesting. loose, open : leaves of any region without an enter, and enters
+        without a leave. communications : MPI calls. longest : ticks from the first to the last event. last,
+        before : time of the last event, and of the one before it. died : the last event is an enter, as if
+        the program had ended there.
     """
 
     def __init__(self, speaks: Flags) -> None:
@@ -486,7 +485,7 @@ class _Walk:
         self._state = np.zeros(_FIELDS, np.int64)
 
     def know(self, speaks: Flags) -> None:
-        """More regions have been defined."""
+        """Add regions that have been defined since."""
         more = (0, speaks.size - self._speaks.size)
         if more == (0, 0):
             return
@@ -498,7 +497,7 @@ class _Walk:
         self, regions: _Marked, time: Ints, kind: AnyArray, region: AnyArray, record_time: Ints,
         record_heard: AnyArray,
     ) -> int:  # fmt: skip
-        """Events, and the records of messages that lie in them or later: how many of these lie in them."""
+        """Replay events with the message records in them or later; returns how many of these are in them."""
         self._state[_RECORD] = 0
         regions.walk(
             time, kind, region, record_time, record_heard, self._speaks, self.spoken, self.heard, self.calls,
@@ -511,7 +510,7 @@ class _Walk:
         self.crossed, self.stray, self.loose = int(state[_CROSSED]), int(state[_STRAY]), regions.stray
         self.inner, self.communications = int(state[_INNER]), int(state[_SPOKE])
         self.died, self.open = bool(state[_ENTERED]), left.size
-        # The call in which a program died was entered last of all.
+        # The call in which a program died was entered last.
         self.unclosed = int(self._speaks[left[: left.size - self.died]].sum())
         self.longest = int(state[_LAST] - state[_FIRST])
         self.last, self.before = int(state[_LAST]), int(state[_BEFORE])
@@ -524,7 +523,7 @@ def _speaks(regions: Sequence[Region]) -> Flags:
 def follow(
     source: EventSource, regions: list[Region], progress: Progress, followed: NestingDigest | None
 ) -> Iterator[tuple[int, _Walk]]:
-    """The walk through each processor that has events, of which only those not `followed` are read."""
+    """The walk through each processor that has events; only those not `followed` are read."""
     speaks = _speaks(regions)
     places = [i for i, at in enumerate(source.locations) if at.kind == "cpu" and source.rows("events", i)]
     known = {} if followed is None else followed.walks(speaks)
@@ -558,16 +557,16 @@ class _Records:
         self._reached = BEGIN
 
     def hand_over(self, time: int, digest: NestingDigest) -> None:
-        """Those up to `time` at least."""
+        """Hand over records, at least up to `time`."""
         while self._reached <= time and (block := next(self._blocks, None)) is not None:
             self._reached = int(block[0][-1])
             digest.take(self._table, self._location, dict(zip(_RECORDS[self._table], block, strict=True)))
 
 
 class NestingDigest:
-    """A `desktop.data.store.Digest`: the same walks, of locations whose messages and collectives are stored
-    before the events in which they lie, while they pass by. Memory: records of a location that wait for
-    events, at most `waiting`."""
+    """A `desktop.data.store.Digest` that makes the same walks while rows are written, for locations whose
+    messages and collectives are stored before the events around them. Memory: records of a location that wait
+    for events, at most `waiting`."""
 
     def __init__(self, source: EventSource, waiting: int = WAITING) -> None:
         self._source, self._waiting = source, waiting
@@ -613,14 +612,14 @@ class NestingDigest:
             self._times, self._heard = self._times[order], self._heard[order]
 
     def _know(self) -> None:
-        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        # The importer's thread may define more at any time: a slice of the list is made atomically.
         more = self._source.regions[self._speaks.size :]
         if more:
             self._speaks = np.append(self._speaks, _speaks(more))
             self._marked.know(no_classes(self._speaks.size))
 
     def _follow(self, walk: _Walk, time: Ints, kind: AnyArray, region: AnyArray, wait: int = 1) -> None:
-        """All but the last `wait` events: a record of its time may come yet."""
+        """Replay all but the last `wait` events, as a record with their time may follow."""
         self._know()
         walk.know(self._speaks)
         rows = [time, kind, region]
@@ -646,7 +645,7 @@ class NestingDigest:
     def release(self) -> None: ...
 
     def walks(self, speaks: Flags) -> dict[int, _Walk]:
-        """Of the locations that were followed, if the calls of MPI among the regions are still these."""
+        """Walks of the followed locations, if the MPI calls among the regions are still the same."""
         if not np.array_equal(self._speaks, speaks[: self._speaks.size]):
             return {}
         walks = {i: walk for i, walk in self._walks.items() if walk is not None}
@@ -655,8 +654,8 @@ class NestingDigest:
         return walks
 
 
-# Fields of a walk's state: next record, time of the first and the last event and of that before it, what is
-# counted, whether there was an event, and whether the last one was an enter.
+# Fields of a walk's state: next record, time of the first and the last event and of the one before it, the
+# counts, whether there was an event, and whether the last one was an enter.
 _RECORD, _FIRST, _LAST, _BEFORE, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _FIELDS = range(11)
 
 
@@ -666,9 +665,9 @@ def _nest(
     spoken: Ints, heard: Ints, calls: Ints, ticks: Ints, seen: Ints, rule: Classes, opened: OpenEntries,
     marks: Bytes,
 ) -> None:  # fmt: skip
-    """Replay events from row ``state[ROW]`` on (`desktop.core.open_regions`), until the end or where there is
-    no room for another open region. marks (2, room): whether a record lies directly inside of an entry, and
-    whether one that was received."""
+    """Replay events from row ``state[ROW]`` on (`desktop.core.open_regions`), until the end or until there is
+    no space for another open region. marks (2, room): whether a record is directly inside of an entry, and
+    whether one of something received."""
     last, entries, state, _ = opened
     of_region = entries[REGION]
     for i in range(state[ROW], time.size):
@@ -686,7 +685,7 @@ def _nest(
         seen[_ENTERED] = enters
         top = state[TOP]
         in_call = top >= 0 and speaks[of_region[top]]
-        # Records at the very time of an event may lie on either side of it: they are the call's of MPI.
+        # Records at the time of an event may be on either side of it; they belong to the MPI call.
         at = seen[_RECORD]
         here = not enters and in_call
         later = i + 1 < time.size and time[i + 1] > t

@@ -1,9 +1,9 @@
-"""Curves of anything that a trace tells over time, beside the utilization: a table of kinds, `KINDS`.
+"""Curves over time besides the utilization: a table of kinds, `KINDS`.
 
-A curve is asked for by a text, ``KIND`` or ``KIND:WHAT``, as ``io`` or ``region:solve``. All run over the
+A curve is requested by a text, ``KIND`` or ``KIND:WHAT``, such as ``io`` or ``region:solve``. All cover the
 time of the utilization curve (first to last event of the processors); times are exact, whole ticks of the
-common clock, so phases of one belong to all. Memory grows with the steps of the result, of messages in flight
-with the messages, of a metric with its samples.
+common clock, so phases of one curve apply to all. Memory grows with the steps of the result, for messages in
+flight with the messages, for a metric with its samples.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from desktop.data.utilization import Utilization, inside
 from desktop.errors import CurveError
 from desktop.progress import Progress
 
-#: The curve that is fitted unless another is asked for.
+#: The curve that is fitted by default.
 DEFAULT = "computing"
-#: Names of one kind that are listed in a sentence, at most.
+#: Most names of one kind that are listed in a sentence.
 LISTED = 8
-#: Units that take SI prefixes; of others, such as percent or a named power, a prefix would be of no sense.
+#: Units that take SI prefixes; with others, such as percent or a named power, a prefix would make no sense.
 PHYSICAL = {"Bytes": "B", "bytes": "B", "byte": "B", "Byte": "B"} | {u: u for u in ("B", "J", "W", "Hz", "s")}
 
 
 class CurveAsked(NamedTuple):
-    """What a curve is made of. `rules` of the utilization are its rules too."""
+    """The source of a curve. Its `rules` are those of the utilization."""
 
     store: TraceStore
     use: Utilization
@@ -53,7 +53,7 @@ class CurveAsked(NamedTuple):
         return int(self.use.edges[-1])
 
     def common(self, location: int, time: Ints) -> Ints:
-        """Ticks as recorded as those since the start, on the common clock."""
+        """Ticks as recorded to ticks since the start, on the common clock."""
         about = self.store.locations[location]
         return (
             np.asarray(about.clock(self.use.rules.repairs(self.store)).common(time), np.int64)
@@ -68,8 +68,8 @@ class CurveAsked(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveKind:
-    """A kind of curve. `title`: of one, "{}" stands for its WHAT. `names`: the WHATs that a trace has, in
-    order; [""] where none is needed, [] where the trace has no such curve. `needs`: what it would take."""
+    """A kind of curve. `title`: of a curve, "{}" stands for its WHAT. `names`: the possible WHATs in a trace,
+    in order; [""] if none is needed, [] if the trace has no such curve. `needs`: what it would require."""
 
     title: str
     names: Callable[[TraceStore], list[str]]
@@ -79,7 +79,7 @@ class CurveKind:
 
 
 class Available(NamedTuple):
-    """A curve that a trace has: how it is asked for, what it is called, the unit of its levels."""
+    """A curve that a trace has: its text, its title, the unit of its levels."""
 
     curve: str
     title: str
@@ -91,7 +91,7 @@ def parse(curve: str) -> tuple[str, str]:
 
     Raises
     ------
-    CurveError : there is no such kind, or it lacks its WHAT or has one too many.
+    CurveError : there is no such kind, or its WHAT is missing or superfluous.
     """
     kind, _, what = curve.partition(":")
     if kind not in KINDS:
@@ -126,7 +126,7 @@ def build_curve(
         return use.curve()
     kind, what = parse(curve)
     of, names = KINDS[kind], KINDS[kind].names(store)
-    if kind == "communicator":  # one that has a name may be asked for by its number, too
+    if kind == "communicator":  # one with a name can also be requested by its number
         what = {str(k): name for k, name in communicator_names(store.notes).items()}.get(what, what)
     if what not in names:
         if any(names):
@@ -140,20 +140,20 @@ def build_curve(
     return of.make(CurveAsked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
 
 
-# ------------------------------------------------------------------ the time of a curve
+# ------------------------------------------------------------------ the time axis of a curve
 
 
 def _stepped(
     asked: CurveAsked, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
 ) -> StepCurve:
-    """The curve whose `level` holds from each of the `times` on (ticks since the start, not falling; of equal
-    ones the last counts); 0 before the first."""
+    """The curve whose `level` holds from each of the `times` on (ticks since the start, not decreasing; of
+    equal ones the last counts); 0 before the first."""
     end = asked.end
     before = int(np.searchsorted(times, 0, "right"))
     stop = max(int(np.searchsorted(times, end, "left")), before)
     at = np.concatenate([[0], times[before:stop], [end]])
     levels = np.concatenate([[level[before - 1] if before else 0.0], level[before:stop]])
-    # A change holds if time moves on before the next one, and changes something.
+    # A change counts if time passes before the next one, and the level differs.
     changes = np.flatnonzero(at[1:] > at[:-1])
     at, levels = at[changes], levels[changes]
     new = np.flatnonzero(np.concatenate([[True], levels[1:] != levels[:-1]]))
@@ -211,7 +211,7 @@ def _each_stream(store: TraceStore) -> list[str]:
 
 
 def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
-    """A stream is busy in any region in which it does not wait. Of all, or of those of a name."""
+    """Streams that are busy: in a region in which they do not wait. All streams, or those with a name."""
     store, quiet = asked.store, (Activity.IDLE, Activity.UNMEASURED)
     busy = _regions_where(store, lambda i: region_activity(store.regions[i]) not in quiet)
     streams = asked.there("accelerator")
@@ -220,7 +220,7 @@ def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve
 
 
 def _where(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
-    """A region, and the locations of the kind that enters it; processors if both do."""
+    """A region, and the locations of the kind that enters it; processors if both kinds do."""
     wanted = _regions_where(store, lambda i: store.regions[i].name == name)
     by = {at.kind for at, calls in zip(store.locations, entered(store, wanted), strict=True) if calls}
     kind = "accelerator" if by == {"accelerator"} else "cpu"
@@ -236,7 +236,7 @@ def _communicators(store: TraceStore) -> list[str]:
 
 
 def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
-    """Processors in a call of communication during which they begin or end something of the communicator."""
+    """Processors in a communication call during which they begin or end an operation on the communicator."""
     store, speaks = asked.store, _communicating(asked.store)
     numbers = {called: number for number, called in communicator_names(store.notes).items()}
     number = numbers[name] if name in numbers else int(name)
@@ -264,9 +264,9 @@ def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> Step
 
 
 def _calls(store: TraceStore, location: int, regions: Flags) -> Iterator[tuple[Ints, Ints]]:
-    """When a location is inside of any of the regions: begin and end of every stretch, ticks as recorded."""
+    """Intervals in which a location is inside of any of the regions: begin and end, ticks as recorded."""
     open_ = np.zeros(regions.size, np.int64)
-    state = np.zeros(2, np.int64)  # how many are open, and since when
+    state = np.zeros(2, np.int64)  # number of open regions, and begin of the interval
     for time, kind, region in store.blocks("events", location, "time", "kind", "region"):
         begin, end = np.empty(time.size, np.int64), np.empty(time.size, np.int64)
         n = stretches(time, kind, region, regions, open_, state, begin, end)
@@ -284,8 +284,8 @@ def _message_names(store: TraceStore) -> list[str]:
 
 
 def _in_flight(weighed: bool) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
-    """Messages whose two ends are known, from the send to the end of the receive; one that arrives before it
-    is sent (by clocks that contradict) is never in flight."""
+    """Matched messages, from the send to the end of the receive; a message that arrives before it is sent
+    (because clocks contradict) is never in flight."""
 
     def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         times, change = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -347,8 +347,8 @@ def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]
     """Times (ticks since the start, rising) and the level from each on: the sum over the locations, or with
     ``metric-mean`` the mean over those that have a value then.
 
-    A value holds from its sample to the next one (timing "next"; the last to the end) or from the sample
-    before to its own ("last"). A rate, per second, is of the time between two samples of a location.
+    A value holds from its sample to the next one (timing "next"; the last one to the end) or from the
+    previous sample to its own ("last"). A rate, per second, is that between two samples of a location.
     """
     store, about = asked.store, about_metric(asked.store, name)
     number, rate = store.texts.index(name), _is_rate(kind, about)
@@ -380,9 +380,9 @@ def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]
 def _held(
     time: Ints, value: Floats, begin: int, about: MetricAbout, rate: bool, unit: float
 ) -> tuple[Ints, Floats]:
-    """The level of one location from each time on, NaN where it has none. `begin`: its first event."""
+    """The level of one location from each time on, NaN if it has none. `begin`: its first event."""
     last_of = np.append(time[1:] > time[:-1], True)
-    if about.mode == "relative" and rate:  # of several samples at one time all count
+    if about.mode == "relative" and rate:  # several samples at one time add up
         value = np.add.reduceat(value, np.append(0, np.flatnonzero(last_of)[:-1] + 1))
     else:
         value = value[last_of]
@@ -404,8 +404,8 @@ def _held(
 
 
 class Measured(NamedTuple):
-    """A metric over the time of a run: the curve ``metric:NAME`` as it is drawn. `rate`: what is counted is
-    its integral."""
+    """A metric over the time of a run: the curve ``metric:NAME`` as drawn. `rate`: whether its integral is
+    what was counted."""
 
     name: str
     quantity: CurveQuantity
@@ -413,11 +413,11 @@ class Measured(NamedTuple):
     drawn: Envelope
 
     def mean(self, a: float, b: float) -> float:
-        """Over a range, seconds; in the unit of the curve."""
+        """Mean over a range (seconds), in the unit of the curve."""
         return self.drawn.range(a, b)[2] / (b - a)
 
     def total(self, a: float, b: float) -> float | None:
-        """What was counted in a range, seconds; None of what is no rate."""
+        """What was counted in a range (seconds); None if the metric is no rate."""
         return self.drawn.range(a, b)[2] if self.rate else None
 
 
@@ -428,11 +428,11 @@ def measured(
     progress: Progress | None = None,
     most: int | None = None,
 ) -> tuple[Measured, ...]:
-    """The metrics that are `wanted` ("ALL": all that there are), `most` of them at most.
+    """The `wanted` metrics ("ALL": all of the trace), at most `most`.
 
     Raises
     ------
-    CurveError : the trace has no metric of a name.
+    CurveError : the trace has no metric with a name.
     """
     names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
     metrics = []
@@ -450,8 +450,8 @@ def metrics_in(
     ranges: Sequence[tuple[float, float]],
     progress: Progress | None = None,
 ) -> list[list[JSON]]:
-    """Of each range (seconds) the metrics that are `wanted`: ``name``, ``mean`` over time, its ``unit``, and
-    ``total``: of a rate what was counted in the range, else None. Raises as `measured`.
+    """For each range (seconds) the `wanted` metrics: ``name``, ``mean`` over time, its ``unit``, and
+    ``total``: for a rate what was counted in the range, else None. Raises as `measured`.
     """
     metrics = measured(store, use, wanted, progress)
     return [

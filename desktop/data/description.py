@@ -1,7 +1,7 @@
-"""The keys of ``experiment.toml`` in words, and where they stand in a file.
+"""The keys of ``experiment.toml`` explained, and their places in a file.
 
-The words are written once, here: they are the comments in every description that is written, and
-``resources/docs/experiment-file.md`` holds the same (a test compares them).
+The texts are written once, here: they are the comments in every description that is written, and
+``resources/docs/experiment-file.md`` contains the same (a test compares them).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: Table and key -> what it is, in one line.
+#: (table, key) -> its meaning, in one line.
 KEYS: dict[tuple[str, str], str] = {
     ("", "format"): "Version of this file's form.",
     ("", "title"): "What the experiment is called in the window and in reports.",
@@ -56,13 +56,13 @@ KEYS: dict[tuple[str, str], str] = {
 
 _TABLE = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
 _KEY = re.compile(r"\s*([\w-]+)\s*(\.\s*[\w-]+\s*)*=")
-#: What ends what: text, several lines of text, a comment; or opens and closes a bracket.
+#: Delimiters: of a text, a text of several lines, a comment; or opening and closing brackets.
 _SIGNS = re.compile(r"'''|\"\"\"|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*|[\[\]{}]")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A key, or with key "" the head of a table; `number`: of the tables of that name, from 1."""
+    """A key, or with key "" the head of a table; `number`: among the tables of that name, from 1."""
 
     table: str
     number: int
@@ -71,7 +71,7 @@ class Statement:
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Tables and keys of a TOML text, in order; what stands in brackets belongs to its key."""
+    """Tables and keys of a TOML text, in order; the contents of brackets belong to their key."""
     table, counts, depth, inside = "", {"": 1}, 0, ""
     for line, content in enumerate(text.split("\n"), 1):
         if not depth and not inside:
@@ -105,7 +105,7 @@ def statements(text: str) -> Iterator[Statement]:
 
 
 def commented(text: str) -> str:
-    """A description with a line about every key where it stands first."""
+    """A description with a comment line before the first occurrence of every key."""
     lines, described_keys = text.split("\n"), set()
     about: dict[int, str] = {}
     for one in statements(text):

@@ -1,4 +1,4 @@
-"""The one replay of events while a trace is imported: all summaries of what locations do are made of it."""
+"""The single replay of events while a trace is imported, from which all summaries are made."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from desktop.data.utilization import Rules, classes_of, rule_of
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
-#: Rows between two notes on call paths at least, and between two checkpoints, which is a multiple.
+#: Least number of rows between two notes on call paths, and between two checkpoints, which is a multiple.
 ROWS = 1 << 12
 STEP = 1 << 14
 
 
 class DigestTarget(Protocol):
-    """What digests need of a trace, and where their rows go: a `StoreWriter`, or `DerivedRows`."""
+    """What digests need of a trace, and where they write rows: a `StoreWriter`, or `DerivedRows`."""
 
     @property
     def regions(self) -> Sequence[Region]: ...
@@ -50,16 +50,16 @@ class DigestStrips(Protocol):
     """The timeline's part, `desktop.data.timeline.Strips`."""
 
     def begin(self, location: int, first: int) -> None:
-        """Another location, whose first event is at this time."""
+        """Start another location, whose first event is at this time."""
 
     def mark(self, time: int, row: int, regions: OpenRegions) -> None:
-        """Before an event, the `row`-th: a multiple of `STEP`."""
+        """Called before the `row`-th event, a multiple of `STEP`."""
 
     def add(self, time: Ints, top: NDArray[np.int32], code: Bytes, regions: int) -> None:
-        """Events, the innermost region and the code after each; so many regions are defined."""
+        """Add events with the innermost region and the code after each; `regions`: how many are defined."""
 
     def close(self, last: int, worked: bool) -> None:
-        """The location's events are complete, the last one was at this time."""
+        """Finish the location, whose last event was at this time."""
 
 
 class Notes(Protocol):
@@ -68,20 +68,20 @@ class Notes(Protocol):
     limit: int
 
     def begin(self, location: int, first: int) -> None:
-        """Another location, whose first event is at this time."""
+        """Start another location, whose first event is at this time."""
 
     def replay(self, row: int, regions: OpenRegions, events: Events, states: States) -> bool:
-        """As `OpenRegions.feed`, of events from the `row`-th on, with notes at multiples of `ROWS`."""
+        """As `OpenRegions.feed`, for events from the `row`-th on, with notes at multiples of `ROWS`."""
 
     def close(self, row: int, regions: OpenRegions) -> None:
-        """The location's events are complete, so many they were."""
+        """Finish the location, which had `row` events."""
 
     def finish(self) -> None:
-        """All locations are complete."""
+        """All locations are finished."""
 
 
 class EventDigest:
-    """A `desktop.data.store.Digest`: replays the events of each location once, for all who want them.
+    """A `desktop.data.store.Digest`: replays the events of each location once, for all its users.
 
     steps : kept for the curve (`desktop.data.utilization.keep`).
     """
@@ -127,7 +127,7 @@ class EventDigest:
                 )
             self._rows += part.stop - at
             at = part.stop
-        # Of all rows at once: at every kernel's end this thread may have to wait for the importer's.
+        # All rows at once: at the end of each kernel this thread may have to wait for the importer's.
         if self._strips is not None:
             self._strips.add(time, top, code, self._classes.size)
         if self.steps is not None:
@@ -155,7 +155,7 @@ class EventDigest:
             self.steps.begin(location)
 
     def _know(self) -> OpenRegions:
-        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        # The importer's thread may define more at any time: a slice of the list is made atomically.
         known = self._classes.size
         more = self._source.regions[known:]
         if more or self._open is None:
@@ -186,8 +186,8 @@ class EventDigest:
 
 
 class DerivedRows:
-    """Derived tables in memory: what digests make of a store that does not have them, in a pass over the
-    rows of all locations or of those that are `chosen`. `what`: they are, for the progress."""
+    """Derived tables in memory: made by digests for a store without them, in a pass over the rows of all
+    locations or of the `chosen` ones. `what`: their name for the progress."""
 
     def __init__(
         self,

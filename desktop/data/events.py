@@ -1,7 +1,7 @@
 """What every importer delivers: locations, regions, columns of records and a report.
 
-An importer (one file in `desktop.data.importers`) is a descriptor `Importer`; its `read` hands what it
-finds to a `Sink`. It never sees HDF5. Tables and their columns are the declaration `TABLES`; the store's
+An importer (one file in `desktop.data.importers`) is a descriptor `Importer`; its `read` hands the contents
+of a source to a `Sink`. It never sees HDF5. Tables and their columns are declared in `TABLES`; the store's
 schema, its reader and its writer follow from it.
 """
 
@@ -24,17 +24,17 @@ from desktop.progress import Progress
 
 
 class Activity(IntEnum):
-    """What a processor does; the classes of the utilization curve (ORNL/TM-11637, section 1)."""
+    """The activity of a processor; the classes of the utilization curve (ORNL/TM-11637, section 1)."""
 
     COMPUTING = 0
     OVERHEAD = 1  # moving data, starting operations
-    IDLE = 2  # waiting for somebody
+    IDLE = 2  # waiting for another processor
     IO = 3
     UNMEASURED = 4  # tracing was off, or the tracer was busy with itself
 
 
 class EventKind(IntEnum):
-    """What the table ``events`` holds."""
+    """Kinds of events in the table ``events``."""
 
     ENTER = 0
     LEAVE = 1
@@ -52,18 +52,18 @@ class MessageKind(IntEnum):
     CANCELLED = 6
 
 
-#: Of these, the ends of messages.
+#: Those that are ends of messages.
 SENDS = (MessageKind.SEND, MessageKind.ISEND)
 RECEIVES = (MessageKind.RECV, MessageKind.IRECV)
 
 
-#: table -> column -> dtype. Rows belong to one location, are contiguous per location and, but for
-#: ``collectives``, sorted by time (``collectives``: by begin). Times are the trace's own ticks as recorded
-#: (after the trace's own clock offsets); `Location.clock` is applied on reading.
+#: table -> column -> dtype. Rows belong to one location, are contiguous per location and sorted by time
+#: (``collectives``: by begin). Times are the trace's own ticks as recorded (after the trace's own clock
+#: offsets); `Location.clock` is applied on reading.
 TABLES: dict[str, dict[str, str]] = {
     "events": {"time": "i8", "kind": "u1", "region": "u4"},
-    # peer: index of the other location (-1 unknown), and where the trace names its process only, that of the
-    # first location of the process (`clock.address_of`); communicator and tag as in the trace
+    # peer: index of the other location (-1 unknown); if the trace only names its process, that of the first
+    # location of the process (`clock.address_of`); communicator and tag as in the trace
     "messages": {
         "time": "i8",
         "kind": "u1",
@@ -92,25 +92,25 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 Severity = Literal["info", "notice", "loss", "error"]
-#: Units in which times may be given: how many of them are a second.
+#: Units of time, and how many of them are a second.
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
-#: More ticks than a run has.
+#: More ticks than any run has.
 EVERYTHING = 1 << 61
 
-#: Role of a region that the trace names but does not define.
+#: Role of a region that the trace uses but does not define.
 UNDEFINED = "undefined"
 
-#: Which of several open regions decides what a location does, see `Sink.describe`.
+#: Which of several open regions determines the activity of a location, see `Sink.describe`.
 Nesting = Literal["outermost", "strongest"]
 
 LocationKind = Literal["cpu", "accelerator", "metric", "host"]
 
-#: What the values of a metric are: totals since the start, values as such, or what was added.
+#: Meaning of a metric's values: totals since the start, absolute values, or increments.
 MetricMode = Literal["accumulated", "absolute", "relative"]
-#: For when a value holds: from its sample to the next one, or from the one before to it.
+#: When a value holds: from its sample to the next one, or from the previous sample to its own.
 MetricTiming = Literal["next", "last"]
 
 
@@ -119,11 +119,11 @@ class Location:
     """One thread of execution. Only kind ``"cpu"`` counts as a processor.
 
     `id` is the trace's own number (up to 64 bits), the index in the store is dense. `records` counts all
-    records of the location as the format's reference reader does. `base` is what it does in no region.
-    `first`/`last` are ticks as recorded (of any record). `shift`, `drift`, `origin` repair its clock, see
-    `Clock`, which may then be off by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.:
-    what the window shows.
-    `doubt`: of so many ticks at most is not sure what it did; `EVERYTHING` if that is all of them.
+    records of the location as the format's reference reader does. `base` is its activity outside of all
+    regions. `first`/`last` are ticks as recorded (of any record). `shift`, `drift`, `origin` repair its
+    clock, see `Clock`, which may then be off by `half_width` ticks. `damage` is shown in the window: "no
+    data", "ends early" etc., or empty. `doubt`: most ticks in which its activity is uncertain; `EVERYTHING`
+    if those are all.
     """
 
     id: int
@@ -144,11 +144,11 @@ class Location:
     doubt: int = 0
 
     def clock(self, repaired: bool) -> Clock:
-        """What makes ticks as recorded those of the common clock; as they are if it is not `repaired`."""
+        """The clock that converts ticks as recorded to the common clock; the identity unless `repaired`."""
         return Clock(self.shift, self.drift, self.origin) if repaired else Clock()
 
     def span(self, repaired: bool) -> tuple[int, int] | None:
-        """First and last tick of the common clock; None where it has no records."""
+        """First and last tick on the common clock; None if it has no records."""
         if self.first is None or self.last is None:
             return None
         clock = self.clock(repaired)
@@ -159,7 +159,7 @@ class Location:
 class Region:
     """A piece of code or a state. `activity` None: by `desktop.data.classify`. `role` and `paradigm` are
     lower-case names ("function", "barrier", "coll_all2all", ...; "mpi", "user", ...). `synthetic`: the
-    importer made its enters and leaves from other records, so they are not counted as such."""
+    importer made its enters and leaves from other records, so they are not counted."""
 
     name: str
     role: str = ""
@@ -170,7 +170,7 @@ class Region:
 
 @dataclass(frozen=True)
 class MetricAbout:
-    """What is known of a metric beside its name. `unit` "" if the trace says none."""
+    """Properties of a metric besides its name. `unit` is "" if the trace gives none."""
 
     unit: str = ""
     mode: MetricMode = "absolute"
@@ -179,7 +179,7 @@ class MetricAbout:
 
 @dataclass
 class Finding:
-    """One kind of oddity: how often, where first, and one sentence on what it means and what was done."""
+    """One kind of finding: its count, its first place, and one sentence on its meaning and what was done."""
 
     name: str
     severity: Severity
@@ -188,7 +188,7 @@ class Finding:
     where: str = ""
 
 
-#: What can be odd in traces of a format, by name: how bad that is, what it means and what was done.
+#: Possible findings of a format, by name: severity, what it means and what was done.
 Findings = Mapping[str, tuple[Severity, str]]
 
 
@@ -199,7 +199,7 @@ class ImportReport:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
-        """Count an oddity; text and first place of the first call are kept, and the worst severity."""
+        """Count a finding; text and first place of the first call are kept, and the worst severity."""
         finding = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
         finding.count += count
         finding.severity = max(finding.severity, severity, key=SEVERITIES.index)
@@ -207,7 +207,7 @@ class ImportReport:
     def tell(
         self, known: Findings, name: str, count: int = 1, where: str = "", severity: Severity | None = None
     ) -> None:
-        """The same of an oddity that is `known`, if there are any; of its own severity unless said."""
+        """Count a `known` finding, if `count` is not 0; with its own severity unless given."""
         if count:
             usual, text = known[name]
             self.add(name, severity or usual, text, count=count, where=where)
@@ -222,7 +222,7 @@ class ImportReport:
 
 
 class Sink(Protocol):
-    """Where an importer puts what it reads. Implemented by `desktop.data.store.StoreWriter`."""
+    """Receives what an importer reads. Implemented by `desktop.data.store.StoreWriter`."""
 
     @property
     def report(self) -> ImportReport: ...
@@ -237,43 +237,43 @@ class Sink(Protocol):
     ) -> None:
         """Facts about the whole trace; to be called before the first `append`.
 
-        `nesting`: with several open regions, the outermost that is not computing decides, or the
-        strongest of all (idle over overhead over computing). `repair`: what reconciles the clocks, where it
-        can be found, is applied by default (traces without clock offsets of their own). `notes`: whatever a
-        format says of itself; ``reordered`` lists communicators whose ranks are not in the order of
-        locations, ``communicator_names`` has what they are called by their numbers (as texts).
+        `nesting`: with several open regions, the outermost that is not computing decides, or the strongest of
+        all (idle over overhead over computing). `repair`: whether a repair of the clocks is applied by
+        default if one is found (for traces without clock offsets of their own). `notes`: the format's own
+        information; ``reordered`` lists communicators whose ranks are not in the order of locations,
+        ``communicator_names`` has their names by number (as text).
         """
 
     def location(self, location: Location) -> int:
-        """Define a location; its dense index. The sink keeps the object, so fields may be set later."""
+        """Define a location; returns its dense index. The sink keeps the object: fields may be set later."""
 
     def region(self, region: Region) -> int:
-        """Define a region; its dense index. Regions equal in name, role and paradigm are one."""
+        """Define a region; returns its dense index. Regions equal in name, role and paradigm are one."""
 
     def text(self, text: str) -> int:
         """Index of a text (metric or operation name, mark)."""
 
     def metric(self, name: str, about: MetricAbout) -> int:
-        """Define a metric; index of its text. One of that name that is something else makes it another
-        name."""
+        """Define a metric; returns the index of its text. It gets another name if that name has other
+        properties."""
 
     def wants(self, location: int) -> bool:
-        """Ask before the records of a location are read: whether they belong into this sink.
+        """Whether the records of a location belong into this sink; to be called before they are read.
 
-        A divided import (`Importer.divisible`) reads one trace into several sinks. What is added to the
-        report before the first question is said of the whole trace, what is added later of the locations.
+        A divided import (`Importer.divisible`) reads one trace into several sinks. Findings reported before
+        the first call are about the whole trace, later ones about the locations.
         """
 
     def append(self, table: str, location: int, **columns: AnyArray) -> None:
-        """Rows of one location, in time order. Blocks of different locations must not interleave within
-        a table: once another location has begun, a former one is closed (ValueError)."""
+        """Append rows of one location, in time order. Blocks of different locations must not interleave
+        within a table: once another location has begun, a former one is closed (ValueError)."""
 
 
 class EventSource(Protocol):
     """Events to read: a `StoreWriter` once everything was appended, or a `TraceStore`.
 
-    The clock check and the utilization read through this, so that both run on an import that is not yet
-    complete as well as on a finished file.
+    The clock check and the utilization read through this, so that they work during an import as well as on a
+    finished file.
     """
 
     @property
@@ -298,27 +298,26 @@ class EventSource(Protocol):
     def texts(self) -> Sequence[str]: ...
 
     def rows(self, table: str, location: int) -> int:
-        """How many rows of a table belong to a location."""
+        """Number of rows of a location in a table."""
 
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[AnyArray, ...]]:
-        """The rows of a location in their order, at most `rows` at a time, as a tuple of the columns that
-        are named (all in declared order if none is). Times are as recorded: `Location.clock` is not
-        applied."""
+        """The rows of a location in order, at most `rows` at a time, as a tuple of the given columns (by
+        default all, in declared order). Times are as recorded: `Location.clock` is not applied."""
 
 
 @dataclass(frozen=True)
 class Importer:
     """A trace format.
 
-    `detect(path, head)` says from content whether the source is of this format (`head`: first 64 KiB,
+    `detect(path, head)` decides by the content whether the source has this format (`head`: first 64 KiB,
     empty for a directory). `read(path, sink, progress)` delivers it, in bounded memory, and raises
-    `TraceFormatError` only when nothing usable can be read. `files(path)` lists what belongs to the
-    source (for size and hash), largest scope first found by the importer. `divisible`: `read` asks
-    `Sink.wants` for every location and reads (nearly) nothing of those that are not wanted. `takes_unit`:
-    sources may leave open how long their ticks are, and `read` can be told as its last argument `unit`.
-    `folders`: a trace is a folder, and none of its files opens alone.
+    `TraceFormatError` only when nothing usable can be read. `files(path)` lists the files of the source (for
+    size and hash), largest scope first found by the importer. `divisible`: `read` asks `Sink.wants` for every
+    location and reads (nearly) nothing of unwanted ones. `takes_unit`: sources may not define the length of a
+    tick, and `read` accepts it as its last argument `unit`. `folders`: a trace is a folder, and none of its
+    files can be opened alone.
     """
 
     id: str
@@ -334,11 +333,11 @@ class Importer:
     folders: bool = False
 
     def in_unit(self, unit: str) -> Importer:
-        """The same for sources whose ticks are that long, one of `UNITS`.
+        """The importer for sources with ticks of that length, one of `UNITS`.
 
         Raises
         ------
-        ValueError : sources of this kind always say it themselves.
+        ValueError : sources of this format always define it themselves.
         """
         if unit == self.unit:
             return self
@@ -359,12 +358,12 @@ def occurring(source: EventSource, table: str, column: str) -> list[int]:
 
 
 def events_at(time: int | None, kind: EventKind, regions: ArrayLike) -> dict[str, AnyArray]:
-    """Columns of enters or leaves of regions, all at one time."""
+    """Columns of enters or leaves of regions, all at the same time."""
     region = np.asarray(regions)
     times = np.full(region.size, time, np.int64)
     return {"time": times, "kind": np.full(region.size, kind, np.uint8), "region": region.astype(np.uint32)}
 
 
 def columns_like(table: str, rows: int) -> dict[str, AnyArray]:
-    """Empty columns of a table, of `rows` rows."""
+    """Empty columns of a table, with `rows` rows."""
     return {name: np.empty(rows, dtype) for name, dtype in TABLES[table].items()}
