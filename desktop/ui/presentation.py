@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
+    QGuiApplication,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -83,13 +84,19 @@ KEYS: tuple[tuple[str, str], ...] = (
 
 
 class Presentation(QWidget):
-    """A full-screen window on `workbench`; its owner calls `show_snapshot` after every change of that."""
+    """A full-screen window on `workbench`, presented from the window `over`; its owner calls `show_snapshot`
+    after every change of the workbench."""
 
     left = Signal()
     redrawn = Signal()
 
     def __init__(
-        self, workbench: Workbench, theme: Theme, deliver: Deliver, span: tuple[float, float] | None = None
+        self,
+        workbench: Workbench,
+        over: QWidget,
+        theme: Theme,
+        deliver: Deliver,
+        span: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
         set_up(
@@ -97,7 +104,8 @@ class Presentation(QWidget):
             accessibleName="Presentation", attribute=Qt.WidgetAttribute.WA_OpaquePaintEvent,
             mouseTracking=True, focusPolicy=Qt.FocusPolicy.StrongFocus,
         )  # fmt: skip
-        self._bench = workbench
+        self._bench, self._over = workbench, over
+        self.begun = time.monotonic()
         self.dark = theme.dark
         self._colours = theme.colours
         self.figure = "curve"
@@ -124,6 +132,9 @@ class Presentation(QWidget):
         idle_ms = round(1000 * _IDLE)
         self._idle = set_up(QTimer(self), singleShot=True, interval=idle_ms, timeout=self._hide_idle)
         self._fading = set_up(QTimer(self), interval=16, timeout=self._fade)
+        app = cast(QGuiApplication, QGuiApplication.instance())
+        for changed in (app.screenAdded, app.screenRemoved):
+            changed.connect(self.arrange, Qt.ConnectionType.QueuedConnection)  # once windows have moved
         self.show_snapshot(Snapshot(), workbench.snapshot)
 
     # ---- what is shown
@@ -425,7 +436,7 @@ class Presentation(QWidget):
         elif key in (Qt.Key.Key_B, Qt.Key.Key_Period):
             self.black = not was_black if not repeated else was_black
         elif key == Qt.Key.Key_S and not repeated:
-            self.show_speaker(None if self.speaker is not None else self.screen())
+            self.show_speaker(None if self.speaker is not None else self._screen_of_speaker())
         elif key == Qt.Key.Key_N:
             bench.use_suggestion()
         elif key == Qt.Key.Key_P and not repeated:
@@ -443,6 +454,24 @@ class Presentation(QWidget):
             self.update()
             self.redrawn.emit()
 
+    def arrange(self) -> None:
+        """Fill the screen of the audience: if there are two, not that of the window, where the speaker then
+        has curve, timeline, accounts and notes. If there is one, the audience has it alone."""
+        desk = self._over.screen()
+        second = _another(desk)
+        if self.screen() is not (second or desk) or not self.isFullScreen():
+            self.setWindowState(Qt.WindowState.WindowNoState)  # in which it can be moved
+            self.setGeometry((second or desk).geometry())
+            self.showFullScreen()
+            self.activateWindow()
+            self.setFocus()
+        self.show_speaker(None if second is None else desk)
+
+    def _screen_of_speaker(self) -> QScreen:
+        """That of the window, if the audience does not see it; else another, if there is one."""
+        own, desk = self.screen(), self._over.screen()
+        return desk if desk is not own else _another(own) or own
+
     def show_speaker(self, screen: QScreen | None) -> None:
         """Show the speaker's view on a screen; None: close it."""
         if self.speaker is not None:
@@ -455,6 +484,7 @@ class Presentation(QWidget):
             self.speaker.setGeometry(screen.availableGeometry())
             self.speaker.showFullScreen()
             self.speaker.activateWindow()
+            self.speaker.setFocus()  # not the notes, so that keys go to the presentation
             self._redraw()
 
     @guarded
@@ -605,6 +635,11 @@ class Presentation(QWidget):
         self.left.emit()
 
 
+def _another(screen: QScreen) -> QScreen | None:
+    """A screen beside this one, if there is one."""
+    return next((one for one in screen.virtualSiblings() if one is not screen), None)
+
+
 def present(
     workbench: Workbench,
     over: QWidget,
@@ -613,16 +648,8 @@ def present(
     span: tuple[float, float] | None,
     left: Callable[[], None],
 ) -> Presentation:
-    """Show a presentation on a whole screen: if there are two, not on that of `over`, where the speaker then
-    has curve, timeline, accounts and notes."""
-    presentation = Presentation(workbench, theme, deliver, span)
+    """Show a presentation on a whole screen, see `Presentation.arrange`."""
+    presentation = Presentation(workbench, over, theme, deliver, span)
     set_up(presentation, attribute=Qt.WidgetAttribute.WA_DeleteOnClose, left=left)
-    screen = over.screen()
-    second = next((s for s in screen.virtualSiblings() if s is not screen), None)
-    presentation.setGeometry((second or screen).geometry())
-    presentation.showFullScreen()
-    presentation.activateWindow()
-    presentation.setFocus()
-    if second is not None:
-        presentation.show_speaker(screen)
+    presentation.arrange()
     return presentation

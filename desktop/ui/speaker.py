@@ -31,6 +31,7 @@ class Presented(Protocol):
 
     figure: str
     black: bool
+    begun: float
     redrawn: SignalInstance
 
     def available(self) -> tuple[str, ...]: ...
@@ -106,7 +107,7 @@ class SpeakerView(QWidget):
             accessibleName="Speaker's view", focusPolicy=Qt.FocusPolicy.StrongFocus,
         )  # fmt: skip
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._presentation, self._bench, self._start = presentation, workbench, time.monotonic()
+        self._presentation, self._bench = presentation, workbench
         self._panes = [_Pane(presentation, figure) for figure, _ in _FIGURES]
         self.clock = set_up(QLabel(), accessibleName="Time")
         self.words = set_up(QLabel(), wordWrap=True, accessibleName="What the audience sees")
@@ -166,7 +167,7 @@ class SpeakerView(QWidget):
         self.show_state()
 
     def _tick(self) -> None:
-        minutes, seconds = divmod(round(time.monotonic() - self._start), 60)
+        minutes, seconds = divmod(round(time.monotonic() - self._presentation.begun), 60)
         self.clock.setText(f"{minutes}:{seconds:02d}   {QTime.currentTime().toString('HH:mm')}")
 
     @guarded

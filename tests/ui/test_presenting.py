@@ -348,6 +348,7 @@ import sys
 from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from desktop.ui.app import application
 from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
@@ -366,6 +367,23 @@ assert frame.screen().name() == speaker.screen().name() == "desk" and speaker.is
 assert shown.screen().name() == "projector" and shown.isFullScreen()
 assert shown.geometry() == shown.screen().geometry()
 assert all(pane.width() > 400 and pane.height() > 100 for pane in speaker._panes)
+suggested = speaker.notes.toPlainText()
+QTest.keyClick(QApplication.focusWidget(), "]")  # as it comes up, keys are the presentation's
+_settle(page)
+assert page.workbench.snapshot.project.phases.n == page.workbench.snapshot.suggestion.n + 1
+assert speaker.notes.toPlainText() == suggested and not page.workbench.snapshot.project.spoken
+shown.begun -= 600
+for shows in (None, "desk"):  # never where the audience is
+    QTest.keyClick(shown, "s")
+    _settle(page)
+    speaker = shown.speaker
+    assert shows == (None if speaker is None else speaker.screen().name())
+assert speaker.clock.text().startswith("10:")  # since the presentation began
+QTest.keyClick(shown, "s")
+QApplication.instance().screenAdded.emit(shown.screen())  # as when a projector is there again
+_settle(page)
+speaker = shown.speaker
+assert speaker.screen().name() == "desk" and shown.screen().name() == "projector" and shown.isFullScreen()
 phases = []
 for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):  # of a clicker
     QTest.keyClick(speaker.notes, key)
