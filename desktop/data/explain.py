@@ -14,18 +14,18 @@ from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 
-#: The numbers of a range that are one value, in order of the columns of the CSV form.
+#: The numbers of a range that are single values, in the order of the CSV columns.
 SINGLE = (
     *("start_s", "end_s", "duration_s", "processors", "present", "computing", "parallel_efficiency"),
     *("load_balance", "communication_efficiency", "serialisation_efficiency", "transfer_efficiency"),
 )
-#: How many of the most loaded and of the idlest processors are named.
+#: Number of most loaded and of idlest processors that are named.
 NAMED = 5
-#: How many segments of a critical path are listed.
+#: Most segments of a critical path that are listed.
 SEGMENTS = 1000
-#: Seconds of a location in communication, as `Replayed` has them.
+#: Seconds of a location in communication, as fields of `Replayed`.
 _WAITING = {"communication_s": "communication_s", "waiting_s": "waiting_s", "transfer_s": "moving_s"}
-#: Seconds by account where they are not known.
+#: Seconds by account where they are unknown.
 NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in Account}
 
 
@@ -37,20 +37,19 @@ def explained(
     stats: RangeStats,
     before: RangeStats | None = None,
 ) -> JSON:
-    """A range of a run in names and numbers, None for what is not known.
+    """A range of a run in names and numbers, None for unknown values.
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
-    network) and ``ideal_note`` (why it is not known); ``activities``: processor-seconds by name with ``_s``;
+    network) and ``ideal_note`` (why it is unknown); ``activities``: processor-seconds by name with ``_s``;
     ``accounts``: the same by the accounts of `desktop.core.accounts`, which add up to length x processors
-    (also of each location);
-    ``concurrency``: ``level`` and ``share`` of the time; ``roles``: processor-seconds; ``regions``: ``name``,
-    ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``, ``calls``, ``share`` (of all processors' time);
-    ``locations``: ``id``, ``name``, ``utilization``, seconds by activity, ``sent``, ``received``,
-    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s`` (communication
-    that is not waiting);
-    ``most_loaded``, ``idlest``: names; ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of
-    locations), ``count``, ``bytes``; ``waiting_note``; ``note``; ``changes``: what differs from the range
-    before: ``kind``, ``left``, ``right``, ``sentence``; ``causes``: see `_causes`.
+    (also for each location); ``concurrency``: ``level`` and ``share`` of the time; ``roles``:
+    processor-seconds; ``regions``: ``name``, ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``,
+    ``calls``, ``share`` (of all processors' time); ``locations``: ``id``, ``name``, ``utilization``, seconds
+    by activity, ``sent``, ``received``, ``bytes_sent``, ``bytes_received``, ``communication_s``,
+    ``waiting_s``, ``transfer_s`` (communication that is not waiting); ``most_loaded``, ``idlest``: names;
+    ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of locations), ``count``, ``bytes``;
+    ``waiting_note``; ``note``; ``changes``: differences from the range before: ``kind``, ``left``, ``right``,
+    ``sentence``; ``causes``: see `_causes`.
     """
     replayed, messages = stats.replayed, stats.messages
     ids: list[int | None] = [location.id for location in store.locations]
@@ -109,15 +108,14 @@ def explained(
 
 
 def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: RangeStats) -> JSON | None:
-    """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if not known.
+    """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if unknown.
 
-    Keys: ``waiting_s``; ``costs_s``: waiting, at any time, that delays of the range caused;
-    ``unexplained_s``: waiting of the whole run whose cause is not known; ``delays``: the largest
-    ``short_term_s`` and ``long_term_s`` costs, with ``location`` (id) and ``region``; ``locations``: ``id``,
-    ``waits_direct_s``, ``waits_indirect_s``, ``costs_short_term_s``, ``costs_long_term_s``, ``path_s``,
-    ``slack_s`` (the least);
+    Keys: ``waiting_s``; ``costs_s``: waiting, at any time, caused by delays of the range; ``unexplained_s``:
+    waiting of the whole run whose cause is unknown; ``delays``: the largest ``short_term_s`` and
+    ``long_term_s`` costs, with ``location`` (id) and ``region``; ``locations``: ``id``, ``waits_direct_s``,
+    ``waits_indirect_s``, ``costs_short_term_s``, ``costs_long_term_s``, ``path_s``, ``slack_s`` (the least);
     ``regions``: ``name`` and the same; ``critical_path``: ``length_s`` and ``segments`` of the range, each
-    ``location`` (id), ``start_s`` and ``end_s``, the earliest `SEGMENTS` of them.
+    with ``location`` (id), ``start_s`` and ``end_s``, the earliest `SEGMENTS` of them.
     """
     caused = stats.caused
     if caused is None:

@@ -1,8 +1,8 @@
-"""A recording that still grows (`desktop.data.importers.recorded`): what has arrived so far, as curves.
+"""Follows a growing recording (`desktop.data.importers.recorded`): what has arrived so far, as curves.
 
-Each look reads only the records that are new. What a processor does is known until the end of its last
-record; the curve goes as far as that is known of all that have not ended. Who waited for whom is told when
-the run has ended and is a trace like any other.
+Each look reads only new records. The activity of a processor is known until the end of its last record; the
+curve extends as far as it is known for all that have not ended. Who waited for whom is computed when the run
+has ended and is a trace like any other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from desktop.data.importers.recorded import (
     head_of,
 )
 
-#: Nanoseconds between the two readings of a clock that its rate is taken from; it is not taken anew.
+#: Nanoseconds between the two clock readings that determine the rate, which is then fixed.
 _CLOCK = 50_000_000
 IDLE, UNMEASURED = int(Activity.IDLE), int(Activity.UNMEASURED)
 _NAMES = tuple(sorted(ACTIVITIES, key=lambda name: Activity[name.upper()]))
@@ -48,14 +48,14 @@ _NAMES = tuple(sorted(ACTIVITIES, key=lambda name: Activity[name.upper()]))
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """A run as far as it has come. `curves`: processors by activity, computing first; none at first.
+    """A run as far as it has been recorded. `curves`: processors by activity, computing first; can be empty.
 
-    `known_s`: until when what all do is known; `latest_s`: the last instant of any record; `until_s`: the end
-    of an axis that shows it (`ahead`). `calls`: name, number and processor-seconds of each call, most first.
-    `seconds`: processor-seconds by activity until `latest_s`. `share` (processors, columns): the part of each
-    column, between `edges_s` (columns + 1,), that each processor computes, those of the lowest rank first, as
-    in `names`. `processes` of `expected` have begun, `ended` of them have ended. `lost`: records that could
-    not be written.
+    `known_s`: until when the activities of all are known; `latest_s`: the last instant of any record;
+    `until_s`: the end of an axis that shows it (`ahead`). `calls`: name, number and processor-seconds of each
+    call, by seconds, largest first. `seconds`: processor-seconds by activity until `latest_s`. `share`
+    (processors, columns): the share of each column, between `edges_s` (columns + 1,), that each processor
+    computes, the lowest rank first, as in `names`. `processes` of `expected` have begun, `ended` of them have
+    ended. `lost`: records that could not be written.
     """
 
     curves: dict[str, StepCurve] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Followed:
     @cached_property
     def seconds(self) -> dict[str, float]:
         """Processor-seconds by activity until `known_s`."""
-        # No product of arrays, for which a library would wake all cores at each look.
+        # Not a product of arrays, for which a library would wake all cores at each look.
         return {
             name: float((np.diff(curve.edges) * curve.level).sum()) * curve.unit
             for name, curve in self.curves.items()
@@ -88,27 +88,27 @@ class Followed:
 
 
 class _Names:
-    """Calls of files that number them alike: their activities, how many were made, and how long they took."""
+    """Calls of files with the same numbering: their activities, counts, and durations."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.kind = np.array([int(activity(name, "", "mpi")) for name in names], np.int64)
         self.count, self.spent = np.zeros((2, len(names)), np.int64)
-        #: Which of them begin and end what is noted of a file, -1 where there are none.
+        #: Numbers of the calls that begin and end what `state` records, -1 where there are none.
         self.switch, self.parallel = (
             names.index(name) if name in names else -1 for name in ("MPI_Pcontrol", "OpenMP parallel")
         )
 
 
 class _Followed:
-    """One file: how much of it has been read, and what its calls are."""
+    """One file: how much of it has been read, and the meaning of its calls."""
 
     def __init__(
         self, path: Path, head: np.void, calls: _Names, clock: RecordedClock, processor: int
     ) -> None:
         self.path, self.head, self.calls, self.clock, self.processor = path, head, calls, clock, processor
         self.read = 0
-        self.whole = False  # all of it has been read
+        self.whole = False  # the whole file has been read
         self.state = np.array([int(head["start"]), -1, 0, 0, -1, 0], np.int64)
 
     @property
@@ -117,7 +117,7 @@ class _Followed:
 
 
 class Follower:
-    """Reads a folder of records again and again."""
+    """Reads a folder of records repeatedly."""
 
     def __init__(self, folder: Path, columns: int = 400) -> None:
         self.folder = folder
@@ -130,7 +130,7 @@ class Follower:
         self._calls: dict[tuple[str, ...], _Names] = {}
 
     def look(self) -> Followed | None:
-        """What there is by now; None if nothing has come since the last look.
+        """The state of the run now; None if nothing has arrived since the last look.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class Follower:
         return self._followed() if new else None
 
     def _waits_on(self, one: _Followed, until: int) -> bool:
-        """A thread of OpenMP that waits says nothing; it had not stopped when the others were looked at."""
+        """Whether to wait for this file: a waiting OpenMP thread writes nothing, and had not stopped."""
         idle = int(one.state[_IDLE])
         if idle < 0 or until <= idle or self._grown.ended[one.processor]:
             return False
@@ -154,7 +154,7 @@ class Follower:
         return True
 
     def _find(self) -> bool:
-        """Files that have come. All wait for the first reading of their machine's clock."""
+        """Open files that have appeared. All wait for the first clock reading of their machine."""
         listed = os.listdir(self.folder) if self.folder.is_dir() else []
         if listed == self._listed:
             return False
@@ -175,7 +175,7 @@ class Follower:
             begun = int(clock.of(np.array([head["start"]], "u8"))[0])
             if self._zero is None:
                 self._zero = begun
-            # One that began before the first that was seen is shown from there.
+            # A process that began before the first one seen is shown from then on.
             processor = self._grown.add_processor(max(begun - self._zero, 0))
             names = calls_of(path, head)
             calls = self._calls.setdefault(tuple(names), _Names(names))
@@ -184,7 +184,7 @@ class Follower:
         return len(self._files) > known
 
     def _take(self, one: _Followed) -> bool:
-        """The records that are new; whether there were any."""
+        """Read new records; returns whether there were any."""
         if one.whole:
             return False
         with one.path.open("rb", buffering=0) as stream:
@@ -194,7 +194,7 @@ class Follower:
             one.head = head
             new, tail = False, False
             while not tail:
-                tail = one.read >= int(head["stored"])  # which is read in one piece
+                tail = one.read >= int(head["stored"])  # the tail is read in one piece
                 if not self._add(one, self._next(one, stream)):
                     break
                 new = True
@@ -203,7 +203,7 @@ class Follower:
         return new
 
     def _next(self, one: _Followed, stream: RawIOBase) -> Ints:
-        """(n, 4) the next records as they lie in the file."""
+        """(n, 4) the next records as they are in the file."""
         head = one.head
         stored, records, tail = int(head["stored"]), int(head["records"]), int(head["tail"])
         at, many = int(head["header"]), records - one.read
@@ -215,11 +215,11 @@ class Follower:
         stream.seek(at)
         raw = stream.read(max(min(many, BLOCK), 0) * RECORD.itemsize) or b""
         if one.read >= stored and raw and _stores(one, stream):
-            raw = b""  # written over meanwhile
+            raw = b""  # overwritten meanwhile
         return np.frombuffer(raw, np.int64, len(raw) // RECORD.itemsize * 4).reshape(-1, 4)
 
     def _add(self, one: _Followed, records: Ints) -> int:
-        """Add up records; how many of them were whole."""
+        """Add up records; returns how many of them were complete."""
         head, calls, many = one.head, one.calls, len(records)
         rooms = np.empty((3, 2 * many + 2), np.int64)
         assert self._zero is not None
@@ -262,7 +262,7 @@ class Follower:
 
 
 def _stores(one: _Followed, stream: RawIOBase) -> bool:
-    """Whether the tail has been moved to the body since the head was read, as it is at the very end."""
+    """Whether the tail was moved to the body since the head was read, as it is at the very end."""
     again = head_in(stream, one.path)
     return again is None or int(again["stored"]) != int(one.head["stored"])
 
@@ -272,20 +272,20 @@ def _name(head: np.void) -> str:
     return f"rank {int(head['rank'])}" + (f" thread {thread}" if thread else "")
 
 
-#: What is noted of a file: when its last record began (ticks), since when nothing is recorded (ns, by
-#: MPI_Pcontrol(0)), the parallel regions of OpenMP and the waits that it is in, since when it waits (ns).
+#: State of a file: begin of its last record (ticks), since when recording is off (ns, by MPI_Pcontrol(0)),
+#: the number of open parallel regions of OpenMP and of open waits, since when it waits (ns).
 _LATEST, _OFF, _PARALLEL, _WAITS, _IDLE = range(5)
 
 
 @inlined
 def _number(records: Ints, i: int) -> int:
-    """The call of a record."""
+    """The call number of a record."""
     return int(records[i, 1] >> 32) & 0xFFFF
 
 
 @inlined
 def _time(tick: int, ns: int, rate: float, at: int) -> int:
-    """As of `RecordedClock.of`."""
+    """As `RecordedClock.of`, for one tick."""
     return int(min(max((at - tick) * rate, -(2.0**62)), 2.0**62)) + ns
 
 
@@ -300,13 +300,13 @@ def _replay(
     records: Ints, open_end: bool, tick: int, ns: int, rate: float, worker: bool, switch: int, parallel: int,
     kind: Ints, count: Ints, spent: Ints, state: Ints, rooms: Ints,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Count the calls of records (n, 4), and write into `rooms` (3, 2n + 2) when the thread does not compute:
-    from when to when (ns), in which activity.
+    """Count the calls of records (n, 4), and write into `rooms` (3, 2n + 2) the intervals in which the thread
+    does not compute: begin, end (ns) and activity.
 
-    Returns how many records were taken, how many stretches there are, and until when it is known what the
-    thread does (ns). Left for later are a call that may still be changed (`open_end`: the last one) or of
-    which the end, in a record of its own, is not there yet, and what is earlier than the record before it: of
-    another machine the head may be here and not the records, but zeros or what was there before.
+    Returns the number of records taken, the number of intervals, and until when the activity of the thread is
+    known (ns). Left for later are a call that may still change (the last one if `open_end`) or whose end, in
+    a record of its own, is not there yet, and what is earlier than the record before it: from another machine
+    the head may arrive before the records, in whose place are zeros or old contents.
     """
     taken = 0
     while taken < records.shape[0]:
@@ -332,7 +332,7 @@ def _replay(
         known = max(known, end)
         begin, end = max(begin, 0), max(end, 0)
         if mark and length >= NAMED:
-            # Idle are a worker between regions of OpenMP, and any thread in a barrier.
+            # A worker is idle between regions of OpenMP, and any thread in a barrier.
             number = min(length - NAMED, kind.size - 1)
             step = 1 if call == ENTER else -1
             state[_PARALLEL] += step * (number == parallel)

@@ -1,7 +1,7 @@
-"""Tables from files and the clipboard, and into files: as pandas reads and writes them.
+"""Reads tables from files and the clipboard, and writes them to files, with pandas.
 
-What is read is text from strangers: its size is bounded before anything is built of it. What is written
-holds no cell that a spreadsheet takes for a formula.
+What is read may come from anyone: its size is bounded before anything is built of it. What is written
+contains no cell that a spreadsheet takes for a formula.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from desktop.printing import guarded, unguarded
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Bytes of a file, rows, columns, cells, letters of a cell at most, so that a wrong file ends in a sentence.
+#: Most bytes of a file, rows, columns, cells, letters of a cell, so that a wrong file gives a clear error.
 LARGEST, ROWS, COLUMNS, CELLS, CELL = 64 << 20, 1_000_000, 16_384, 32_000_000, 1 << 17
 _DECIMAL_COMMA = r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$"
 _WORDS = re.compile(r"[^ \t]+")
@@ -34,7 +34,7 @@ _EXCEL = b"PK\x03\x04"
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a table. TableError if it is too large or cannot be read."""
+    """The bytes of a table; raises TableError if it is too large or cannot be read."""
     with explained(TableError, file=path):
         size = path.stat().st_size
         if size > LARGEST:
@@ -47,7 +47,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decoded(data: bytes, path: Path) -> str:
-    """Text of a table in whatever usual encoding. TableError if it is no text."""
+    """The text of a table in any usual encoding; raises TableError if it is not text."""
     for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "cp1252"):
         try:
             text = data.decode(encoding)
@@ -59,7 +59,7 @@ def decoded(data: bytes, path: Path) -> str:
 
 
 def is_workbook(data: bytes) -> bool:
-    """Whether a file begins as spreadsheets (and other archives) do."""
+    """Whether a file starts like spreadsheets (and other archives)."""
     return data.startswith(_EXCEL)
 
 
@@ -68,14 +68,14 @@ def _is_data(line: str) -> bool:
 
 
 def _separator(line: str) -> str:
-    """What separates the cells of a line; "" if blanks do."""
+    """The separator of the cells in a line; "" for blanks."""
     sign = max((",", ";", "\t"), key=line.count)
     return sign if sign in line else ""
 
 
 def first_cells(text: str, most: int = 1) -> list[list[str]]:
     """The cells of the first lines of a text that may be a table: its heading and a few rows, without pandas,
-    so that any file can be looked at."""
+    so that any file can be inspected."""
     lines = list(islice(filter(_is_data, text.splitlines()), most))
     sign = _separator(lines[0]) if lines else ""
     rows = csv.reader(lines, delimiter=sign) if sign else (line.split() for line in lines)
@@ -86,15 +86,15 @@ def first_cells(text: str, most: int = 1) -> list[list[str]]:
 
 
 def read_cells(text: str, source: str | Path = "") -> DataFrame:
-    """Every cell of a table in text.
+    """All cells of a table given as text.
 
-    Comma, semicolon or tab separate, whichever the first line has most of; blanks if it has none. Where
-    semicolons do, a comma is the decimal sign. Lines that are blank or begin with # are left out.
+    Cells are separated by comma, semicolon or tab, whichever is most frequent in the first line, or by blanks
+    if it has none. With semicolons, a comma is the decimal sign. Blank lines and comments (#) are left out.
 
     Returns
     -------
-    Texts without blanks at their ends, "" where a row is short; the index says the line (from 1) at which a
-    row ends.
+    Texts without blanks at their ends, "" where a row is short; the index is the line (from 1) at which a row
+    ends.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def read_cells(text: str, source: str | Path = "") -> DataFrame:
     if len(lines) > ROWS + 1:
         raise TableError(f"has more than {ROWS} rows", file=source or None, hint="choose a part of it")
     sign = _separator(lines[0]) if lines else ""
-    every = text.split("\n") if lines else ()  # remarks are parsed before they are left out
+    every = text.split("\n") if lines else ()  # comments are parsed before they are left out
     wide = max((line.count(sign) + 1 if sign else len(_WORDS.findall(line)) for line in every), default=0)
     if wide * len(lines) > CELLS:
         raise TableError(
@@ -145,9 +145,9 @@ def read_cells(text: str, source: str | Path = "") -> DataFrame:
 
 
 def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
-    """The first sheet of a workbook, or its first rows with anything in them, as `read_cells` gives text.
+    """The first sheet of a workbook, or its first non-empty rows, in the form of `read_cells`.
 
-    pandas would read a sheet whole before anybody knows how large it is, so the cells are fetched row by row.
+    pandas would read a whole sheet before its size is known, so the cells are fetched row by row.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
         book.close()
     except TableError:
         raise
-    except Exception as error:  # openpyxl raises whatever the XML parser, zip and its own checks raise
+    except Exception as error:  # openpyxl passes on whatever the XML parser, zip and its own checks raise
         raise TableError(
             f"cannot be read as a spreadsheet ({reason(error)})", file=path, hint="save it as CSV"
         ) from None
@@ -190,13 +190,13 @@ def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
 
 
 def read_frame(path: Path) -> DataFrame:
-    """The cells of a file, text or workbook; errors as of `read_bytes`, `read_cells` and `read_sheet`."""
+    """The cells of a file, text or workbook; errors as for `read_bytes`, `read_cells` and `read_sheet`."""
     data = read_bytes(path)
     return read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
 
 
 def headed(cells: DataFrame) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The heading of a table, and its rows with their lines; columns without a heading at the end go."""
+    """The heading of a table, and its rows with their lines; trailing columns without one are left out."""
     lines, rows = cells.index.tolist(), cells.to_numpy(object).tolist()
     header = rows[0] if rows else []
     while header and not header[-1]:
@@ -208,7 +208,7 @@ def headed(cells: DataFrame) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def safe(frame: DataFrame) -> DataFrame:
-    """A copy whose texts and headings no spreadsheet takes for a formula; what is infinite is empty."""
+    """A copy whose texts and headings no spreadsheet takes for a formula; infinite numbers become empty."""
     import numpy as np
     import pandas as pd
 
@@ -218,7 +218,7 @@ def safe(frame: DataFrame) -> DataFrame:
         if column.dtype.kind == "f":
             copied.isetitem(k, column.where(np.isfinite(column)))
         elif column.dtype.kind not in "iub":
-            # Not by `map`, which makes floats of whole numbers beside which something is missing.
+            # Not by `map`, which turns whole numbers into floats if some are missing.
             values = [guarded(v) if isinstance(v, str) else v for v in column.astype(object)]
             copied.isetitem(k, pd.Series(values, column.index, dtype=object))
     copied.columns = [guarded(str(name)) for name in frame.columns]
@@ -226,13 +226,13 @@ def safe(frame: DataFrame) -> DataFrame:
 
 
 def as_csv_text(frame: DataFrame) -> str:
-    """The text of a CSV file: headings, then rows; numbers in full, empty where they are not known."""
+    """The text of a CSV file: headings, then rows; numbers with all digits, empty where unknown."""
     text: str = safe(frame).to_csv(index=False, lineterminator="\n")
     return text
 
 
 def write_frame(path: Path, frame: DataFrame) -> None:
-    """Write a table as a spreadsheet where the name ends in .xlsx, else as CSV; whole or not at all.
+    """Write a table atomically: as a spreadsheet if the name ends in .xlsx, else as CSV.
 
     Raises
     ------

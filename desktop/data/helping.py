@@ -1,5 +1,5 @@
-"""What would help a run most: single changes, each predicted alone, ranked by the seconds that they save; and
-bounds, which nobody can reach."""
+"""What would help a run most: single changes, each predicted alone, ranked by the seconds saved; and bounds,
+which are not reachable."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from desktop.data.utilization import Utilization
 from desktop.data.whatif import Rerun
 from desktop.progress import Progress, Share
 
-#: Regions of which a list of what would help tells.
+#: Regions listed in what would help.
 REGIONS = 5
-#: Phases of which it tells, those with most to gain.
+#: Phases listed in it, those with most to gain.
 PHASES = 8
 
 
 @dataclass(frozen=True)
 class Help:
     """A single change and what it would save. `title` and `assumption` in words; `kind`: ``balance``,
-    ``region``, ``network``, or of bounds ``waiting`` or ``ideal``; `saved_s` : seconds less than `before_s`,
-    which is the recorded duration, or that on the network as it is estimated."""
+    ``region``, ``network``, or for bounds ``waiting`` or ``ideal``; `saved_s` : seconds less than `before_s`,
+    which is the recorded duration, or the one predicted with the estimated network."""
 
     kind: str
     title: str
@@ -43,17 +43,17 @@ class Help:
 
     @property
     def share(self) -> float:
-        """Of the duration before."""
+        """Saved share of the duration before."""
         return self.saved_s / self.before_s if self.before_s else 0.0
 
     @property
     def bound(self) -> bool:
-        """No change that can be made: so much is gained at most by what goes in its direction."""
+        """Whether this is not a possible change, but the most that changes of its kind can gain."""
         return self.kind in ("waiting", "ideal")
 
     @property
     def label(self) -> str:
-        """The title; of a bound it says so."""
+        """The title, marked if it is a bound."""
         return f"Bound: {self.title[0].lower()}{self.title[1:]}" if self.bound else self.title
 
     @property
@@ -64,7 +64,7 @@ class Help:
         return f"{self.label}: the run would take{most} {saved}s less, {share} of its time."
 
     def plain(self) -> JSON:
-        """As values, for JSON."""
+        """As plain values, for JSON."""
         return {
             "change": self.title,
             "saved_s": self.saved_s,
@@ -81,10 +81,10 @@ def helps(
     regions: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> tuple[Help, ...]:
-    """What would shorten the run, one change at a time, by seconds saved: changes that can be made, then
-    bounds. What saves nothing is left out.
+    """What would shorten the run, one change at a time, by seconds saved: possible changes, then bounds.
+    Changes that save nothing are left out.
 
-    phases : what the phases are called; regions : names of those that are tried twice as fast.
+    phases : names of the phases; regions : names of those that are tried at double speed.
     """
     progress = progress or Progress()
     if program.note:
@@ -107,7 +107,7 @@ def helps(
     return tuple(sorted(helping, key=lambda one: (one.bound, -one.saved_s)))
 
 
-#: By how much of the run an estimated network may miss it, if anything is to be said of it.
+#: Largest share of the run by which a prediction with the estimated network may miss it.
 TRUSTED = 0.1
 
 
@@ -118,7 +118,7 @@ def would_help(
     limit: tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Help, ...]:
-    """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
+    """What would shorten a run with phases between `breaks` (all breakpoints and ends, s), see `helps`."""
     progress = progress or Progress()
     causality = statistics.causality(use, progress)
     rerun = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
@@ -126,14 +126,14 @@ def would_help(
     return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
 
 
-#: What saves less of the run is not worth a line.
+#: Least share of the run that a listed change saves.
 LEAST = 0.0005
 
 
 def _single(
     program: Rerun, phases: Sequence[str], regions: Sequence[str]
 ) -> Iterator[tuple[str, str, str, Changes, Changes]]:
-    """Kind, title, assumption, changes, and the changes that it is compared with."""
+    """Kind, title, assumption, changes, and the changes they are compared with."""
     spent = program.computing_s()[program.is_processor]
     gain = spent.max(axis=0, initial=0.0) - (spent.mean(axis=0) if spent.size else 0.0)
     for k in np.argsort(-gain, kind="stable")[:PHASES].tolist():
@@ -191,7 +191,7 @@ def _single(
 def largest_regions(
     statistics: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
 ) -> tuple[str, ...]:
-    """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
+    """Names of the regions with most computing, up to `REGIONS`, in a time range (s)."""
     stats = statistics.ranges([span], use, progress)[0]
     rows = [
         row for row in statistics.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing

@@ -1,8 +1,8 @@
-"""Whom threads of a process waited for: who held a lock, and who came last to a barrier.
+"""For whom the threads of a process waited: who held a lock, and who came last to a barrier.
 
-Traces seldom name a lock, so the waits in one region (a call, a critical construct) of a process are taken
-for those of one lock. While somebody waits in it, whoever got it last holds it: times of getting it are the
-ends of the waits, however short. A barrier ends for all that are in it when the last one comes.
+Traces seldom name a lock, so the waits in one region (a call, a critical construct) of a process are assumed
+to be for the same lock. While a thread waits there, the last one that got the lock holds it: locks are taken
+at the ends of the waits, however short these are. A barrier ends for all when the last one enters it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from desktop.core.wait_kernels import held_by, met_by
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 
-#: Pieces of waiting that are told apart; of more nobody is named.
+#: Most pieces of waiting that are distinguished; beyond, no holder is named.
 MOST = 5_000_000
 
 
 class ThreadWaits(NamedTuple):
-    """Waiting (pieces,): begin, end (ticks), holder (location, -1 not known), account, region."""
+    """Waiting (pieces,): begin, end (ticks), holder (location, -1 unknown), account, region."""
 
     begin: Ints
     end: Ints
@@ -32,7 +32,7 @@ class ThreadWaits(NamedTuple):
     region: Ints
 
     def between(self, first: int, last: int, places: int, unit: float) -> dict[tuple[int, int], Floats]:
-        """By account and region the seconds (locations,) that each was waited for in a range."""
+        """By account and region the seconds (locations,) for which each was waited for in a range."""
         length = np.minimum(self.end, last) - np.maximum(self.begin, first)
         inside = (length > 0) & (self.holder >= 0)
         waited: dict[tuple[int, int], Floats] = {}
@@ -45,8 +45,8 @@ class ThreadWaits(NamedTuple):
 
 
 def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
-    """`waits` : of each location (4, n) begin, end, account (`LOCK` or `THREADS`) and region of the times in
-    which it waits for other threads, in order."""
+    """`waits` : for each location (4, n) begin, end, account (`LOCK` or `THREADS`) and region of its waits
+    for other threads, in order."""
     process, names = process_of(store), [region.name.lower() for region in store.regions]
     where = np.repeat(np.arange(len(waits)), [one.shape[1] for one in waits])
     begin, end, account, region = np.concatenate([np.zeros((4, 0), np.int64), *waits], axis=1)

@@ -1,4 +1,4 @@
-"""What a trace holds, as ``phasewright info --json`` prints it."""
+"""The contents of a trace, as printed by ``phasewright info --json``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from desktop.data.utilization import outline
 
 
 def info(store: TraceStore) -> JSON:
-    """Names and numbers of a trace, full precision, None for what is not known.
+    """Names and numbers of a trace, full precision, None for unknown values.
 
     ``totals.messages_sent`` counts send and isend, ``messages_received`` completed receives, each message
-    once; ``collectives`` counts the part of every location in every operation. Times of locations
-    (``first_s``, ``last_s``) are seconds since the trace's start, clocks repaired where that is the
-    default.
+    once; ``collectives`` counts each location in every operation. Times of locations (``first_s``,
+    ``last_s``) are seconds since the trace's start, with clocks repaired if that is the default.
     """
     curve = outline(store)
     mpi, mpi_of_each = _mpi_calls(store)
@@ -87,13 +86,13 @@ def info(store: TraceStore) -> JSON:
 
 
 def in_doubt(store: TraceStore) -> float | None:
-    """Processor-seconds of the curve that may be wrong for what was lost, at most; None: not known."""
+    """Most processor-seconds of the curve that may be wrong because of losses; None: unknown."""
     lacking = doubt(store)
     return 0.0 if lacking is None else lacking.seconds
 
 
 def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:
-    """How often MPI functions were called: each of them, and all of them by each location."""
+    """Number of calls of each MPI function, and of all of them by each location."""
     is_mpi = np.array([mpi_call(region.name) for region in store.regions], bool)
     total = np.zeros(len(store.regions), np.int64)
     for location in range(len(store.locations)):

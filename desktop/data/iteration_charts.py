@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.iterations import Level
 
-#: Places in a phase at which its polynomial is drawn.
+#: Points per phase at which its polynomial is drawn.
 _PLACES = 24
 
 
@@ -23,7 +23,7 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ())
     """The median of the curve over the iterations, the band between two quantiles, the fitted phases.
 
     `phases`: of ``level.fold.curve``, seconds from the begin of the iteration; `firm`: of its inner
-    breakpoints, bars at the bottom.
+    breakpoints, drawn as bars at the bottom.
     """
     fold = level.fold
     edges = np.linspace(0.0, fold.period, fold.middle.size + 1)

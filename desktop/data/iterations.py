@@ -1,7 +1,7 @@
-"""The iterations of a run: read from its events and its curve, with what is odd about some of them.
+"""The iterations of a run, found from its events and its curve, and what is odd about some of them.
 
-Only some locations are read, as a loop that counts is one that they go through together; of the others the
-import's own notes are enough to say which ranks an odd iteration was longer on.
+Only some locations are read, as a loop is counted only if they go through it together; for the others the
+import's own notes are enough to tell on which ranks an odd iteration was longer.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, region_classes
 from desktop.progress import Progress
 
-#: Locations that are looked at, and rows that are read of all of them at most (but one is always read).
+#: Most locations inspected, and most rows read of all of them (but one is always read).
 _LOOKED, _ROWS = 8, 1 << 24
-#: Events that are compared at most, of all of them; those of what happens most often are left out first.
+#: Most events compared, over all locations; the most frequent kinds are left out first.
 _SYMBOLS = 1 << 20
-#: Regions of which all events are compared, even if these are up to four times as many.
+#: Regions whose events are all compared, even if these are up to four times as many.
 _AT_LEAST = 4
-#: Phases inside of an iteration that are suggested at most.
+#: Most phases suggested inside of an iteration.
 PHASES = 6
-#: Odd iterations of a loop that are told.
+#: Most odd iterations of a loop that are reported.
 ODD = 10
-#: Names that say what they are.
+#: Generic names that describe what they are.
 _NAMES = re.compile(
     r"(?<![a-z])(iteration|iter|time_?step|step|epoch|cycle|timestep|profilerstep)s?(?![a-z])", re.IGNORECASE
 )
@@ -49,8 +49,8 @@ By = Literal["events", "curve", "both"]
 @dataclass(frozen=True)
 class Odd:
     """An iteration that lasted longer than its neighbours. `index` counts from 0; `ranks`: those that
-    computed longer than in a usual one, none if it is not computing that took longer; `region`: where most of
-    the time went, "" if the trace does not say."""
+    computed longer than in a usual one, empty if it is not computing that took longer; `region`: where most
+    of the time went, "" if the trace does not tell."""
 
     index: int
     start_s: float
@@ -62,8 +62,8 @@ class Odd:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A loop. `by`: what says so; `region`: with what its iterations begin; `fold`: one that stands for all;
-    `odd`: the longest excess first, of `odd_count` in all."""
+    """A loop. `by`: the evidence for it; `region`: the begin of its iterations; `fold`: one that stands for
+    all; `odd`: by excess, longest first, out of `odd_count`."""
 
     loop: core.Repeat
     by: By
@@ -110,8 +110,8 @@ def find(
     *,
     explained: bool = True,
 ) -> Iterations:
-    """The iterations of a run, or of the part of it that `curve` is. `explained`: with the ranks and regions
-    that made iterations longer, for which the statistics of these are needed.
+    """The iterations of a run, or of the part of it given by `curve`. `explained`: with the ranks and regions
+    that made iterations longer, which needs their statistics.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def find(
 
 
 def phases_in(level: Level, capacity: float, n: int | None, model: str) -> PhaseFit:
-    """Phases inside of the iteration that stands for all; n None: as many as are suggested of a few."""
+    """Phases inside of the iteration that stands for all; n None: the suggested number, of a few."""
     folded = level.fold.curve(capacity)
     if n is not None:
         return fit(folded, n, model)
@@ -164,14 +164,14 @@ def phases_in(level: Level, capacity: float, n: int | None, model: str) -> Phase
 
 
 def firm_in(level: Level, curve: StepCurve, phases: PhaseFit) -> tuple[Firm | None, ...]:
-    """How firm the breakpoints inside of the iteration that stands for all are, over the iterations."""
+    """Firmness of the breakpoints in the iteration that stands for all, over the iterations."""
     return over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
 
 
 def firm_breakpoints(
     iterations: Iterations | None, curve: StepCurve, fit: PhaseFit
 ) -> tuple[Firm | None, ...]:
-    """How firm the inner breakpoints of a run are: of those that its iterations have, over these."""
+    """Firmness over the iterations of those inner breakpoints of a run that occur in its iterations."""
     firm: list[Firm | None] = [None] * (fit.n - 1)
     for level in () if iterations is None else iterations.levels:
         own = in_the_run(curve, level.loop, fit)
@@ -204,7 +204,7 @@ def _why_none(looked: int, verdict: core.Verdict) -> str:
 
 
 def _looked_at(store: TraceStore) -> list[int]:
-    """Locations evenly spread over the processors that have events: one a rank where there are several."""
+    """Locations evenly spread over the processors with events: one per rank if there are several ranks."""
     there = [i for i, at in enumerate(store.locations) if at.kind == "cpu" and store.rows("events", i)]
     first: dict[int, int] = {}
     for i in there:
@@ -217,7 +217,7 @@ def _looked_at(store: TraceStore) -> list[int]:
 
 
 class _Symbols:
-    """What happens at locations as numbers: regions entered, messages by partner, collectives, marks."""
+    """Events of locations as numbers: regions entered, messages by partner, collectives, marks."""
 
     def __init__(self, store: TraceStore, use: Utilization, most: int = _SYMBOLS) -> None:
         self._store, self._use, self._most = store, use, most
@@ -245,7 +245,7 @@ class _Symbols:
         return self._number[name]
 
     def begins_with(self, loop: core.Repeat, symbol: Ints, time: Floats) -> str:
-        """What the iterations begin with: of a message the region in which it is."""
+        """What the iterations begin with: for a message the region around it."""
         if loop.symbol < self._regions:
             return self._names[loop.symbol]
         rows = np.flatnonzero((symbol == loop.symbol) & (time <= loop.bounds[loop.count // 2]))
@@ -257,7 +257,7 @@ class _Symbols:
         return np.array([bool(_NAMES.search(name)) for name in self._names])
 
     def of(self, location: int) -> tuple[Ints, Floats]:
-        """What happened there (n,) and when (s)."""
+        """Events of a location (n,) and their times (s)."""
         store = self._store
         parts = [self._entered(location)]
         if store.rows("messages", location) <= self._most:
@@ -270,7 +270,7 @@ class _Symbols:
         return symbol[order], np.asarray(ticks * self._use.unit, np.float64)
 
     def _entered(self, location: int) -> tuple[Ints, Ints]:
-        """Regions entered, without those that are entered so often that there would be too many."""
+        """Regions entered, without those entered so often that there would be too many."""
         store = self._store
         counts = np.zeros(len(self._names), np.int64)
         region, count = store.column("calls", "region", location), store.column("calls", "count", location)
@@ -290,7 +290,7 @@ class _Symbols:
         return np.concatenate(symbols), np.concatenate(times)
 
     def _messages(self, location: int) -> tuple[Ints, Ints]:
-        """Sends and receives, by how far the partner's number is from the own one."""
+        """Sends and receives, by the difference between the partner's number and the location's."""
         time, kind, peer = (self._store.column("messages", n, location) for n in ("time", "kind", "peer"))
         sends = np.isin(kind, SENDS)
         rows = np.flatnonzero(sends | np.isin(kind, RECEIVES))
@@ -319,14 +319,14 @@ def _odd(
     strange: Sequence[tuple[int, float]],
     progress: Progress,
 ) -> list[Odd]:
-    """Which ranks and which region made iterations longer, each beside the usual one next to it. `strange`:
-    their indices and what they take more."""
+    """Ranks and region that made iterations longer, each compared with the nearest usual one. `strange`:
+    indices and excess times of these iterations."""
     wanted = []
     for index, _ in strange:
         others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
         other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
         wanted += [(float(loop.bounds[i]), float(loop.bounds[i + 1])) for i in (other, index)]
-    stats = statistics.ranges(wanted, use, progress)  # of all at once, as each location is read once then
+    stats = statistics.ranges(wanted, use, progress)  # all at once, as each location is then read once
     odd_ones = []
     for k, (index, excess) in enumerate(strange):
         usual, odd = stats[2 * k : 2 * k + 2]
@@ -342,7 +342,7 @@ def _odd(
 def _region(
     store: TraceStore, use: Utilization, usual: RangeStats, strange: RangeStats, computing: bool
 ) -> str:
-    """In which region more time was spent; of those that compute if that made it longer."""
+    """The region in which more time was spent; among computing ones if `computing` made it longer."""
     more = strange.exclusive_s - usual.exclusive_s
     outside = strange.outside_s - usual.outside_s
     if computing:

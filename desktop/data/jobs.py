@@ -1,7 +1,7 @@
 """Trials of an experiment on a batch system: a job array that runs one trial each, and its collection.
 
-Every job writes a result of its own below ``results/``; nothing is shared between them but the description
-and the builds, so they may run on any nodes that see the folder.
+Every job writes its own result below ``results/``; jobs share only the description and the builds, so they
+may run on any nodes that see the folder.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def planned(experiment: Experiment) -> dict[int, tuple[int, int]]:
 
 
 def write_script(experiment: Experiment, path: Path) -> None:
-    """A job array (Slurm's words, of which other systems have their own) that runs one trial at a time.
+    """A job array (in Slurm's syntax, for which other systems have their own) that runs one trial at a time.
 
-    The limit of one task keeps the order; trials that share nodes with each other would disturb each other.
+    The limit of one task keeps the order; trials on the same node would disturb each other.
     """
     count = len(planned(experiment))
     folder = shlex.quote(str(experiment.folder))
@@ -54,7 +54,7 @@ exec phasewright spt run "$folder" --yes --trial "$SLURM_ARRAY_TASK_ID"
 
 
 def run_one(experiment: Experiment, order: int) -> Trial:
-    """Run one trial of the plan and write its result, unless a good one is there already.
+    """Run one trial of the plan and write its result, unless a good one already exists.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def run_one(experiment: Experiment, order: int) -> Trial:
 
 
 def collect(experiment: Experiment) -> int:
-    """Add results that the journal does not have yet; their number.
+    """Add results that are missing in the journal; returns their number.
 
     Raises
     ------

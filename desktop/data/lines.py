@@ -1,4 +1,4 @@
-"""Text traces as a stream of blocks of whole lines, whatever they are packed with, in bounded memory."""
+"""Text traces as a stream of blocks of whole lines, with any compression, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
 BLOCK = 1 << 20
-#: A line longer than this is cut: no trace has such lines, and memory stays bounded.
+#: Longer lines are cut: no trace has such lines, and memory stays bounded.
 LONGEST = 64 << 20
-#: More threads than that wait for the one that takes what they have done.
+#: More threads would only wait for the one that takes their results.
 THREADS = max(min(os.cpu_count() or 1, 4), 2)
 
-#: How files begin that are packed in a way that cannot be unpacked here.
+#: First bytes of files with a compression that is not supported.
 REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
 
 
 @inlined
 def byte(data: Bytes, at: int) -> int:
-    """The byte at a place in (N,) bytes; `at` is not negative, which spares a comparison."""
+    """The byte at an index of (N,) bytes; `at` is not negative, which saves a comparison."""
     return int(np.int64(data[np.uint64(at)]))
 
 
@@ -83,8 +83,8 @@ def integer(buf: Bytes, p: int, end: int) -> tuple[int, int]:
 def decimal(buf: Bytes, p: int, end: int, fortran: bool) -> tuple[int, int, int, bool]:
     """Mantissa, decimals and end of the number at p, and whether digits beyond the 18th were dropped.
 
-    The number is mantissa * 10**-decimals, decimals are 0 to 40. end -1: it is no such number. fortran: the
-    exponent may begin with a D.
+    The number is mantissa * 10**-decimals, decimals are 0 to 40. end -1: there is no such number. fortran:
+    whether the exponent may start with a D.
     """
     negative = p < end and byte(buf, p) == 45
     if negative or (p < end and byte(buf, p) == 43):
@@ -132,7 +132,7 @@ def decimal(buf: Bytes, p: int, end: int, fortran: bool) -> tuple[int, int, int,
 
 
 def opener(head: bytes) -> Callable[[BinaryIO], BufferedIOBase] | None:
-    """What opens a file that begins so as a stream of its content; None: it is not packed."""
+    """The function that opens a file with this head as its content; None: it is not compressed."""
     if head.startswith(b"\x1f\x8b"):
         return gzip.open
     if head.startswith(b"\xfd7zXZ\x00"):
@@ -146,7 +146,7 @@ _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def unpacked_head(path: Path) -> tuple[bytes, bool]:
-    """The first 64 KiB of what a packed file holds, and whether that is all."""
+    """The first 64 KiB of the content of a compressed file, and whether that is all."""
     head = b""
     try:
         with path.open("rb") as raw, content_of(raw) as stream:
@@ -161,7 +161,7 @@ def unpacked_head(path: Path) -> tuple[bytes, bool]:
 
 
 def content_of(file: BufferedReader) -> BufferedIOBase:
-    """What an open file holds, unpacked if it is packed, from its start."""
+    """The content of an open file from its start, decompressed if it is compressed."""
     file.seek(0)
     unpack = opener(file.read(6))
     file.seek(0)
@@ -171,8 +171,9 @@ def content_of(file: BufferedReader) -> BufferedIOBase:
 def detected(
     path: Path, head: bytes, test: Callable[[bytes, bool], bool], suffixes: tuple[str, ...] = ()
 ) -> bool:
-    """Whether a file that begins with `head` (64 KiB) passes a test of its text, unpacked, and whether that
-    is all. What cannot be unpacked here is told by the name: who claims it gives the user a sentence."""
+    """Whether a file that starts with `head` (64 KiB) passes a test, which is called with its text,
+    decompressed, and whether that is all. Files that cannot be decompressed are recognised by name, to give a
+    clear error."""
     if path.is_dir():
         return False
     if any(head.startswith(magic) for magic in REFUSED):
@@ -181,9 +182,9 @@ def detected(
 
 
 def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]]:
-    """Blocks of whole lines, whether it is the last, and how many bytes of the file are read.
+    """Blocks of whole lines, whether it is the last, and number of bytes of the file read.
 
-    NUL bytes, a byte order mark and end-of-file marks (^Z) are taken out.
+    NUL bytes, a byte order mark and end-of-file marks (^Z) are removed.
     """
     with path.open("rb") as raw:
         magic = raw.read(6)
@@ -228,7 +229,7 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
             if final:
                 yield pending + data, True, raw.tell()
                 return
-            # A carriage return is the end of a line only if what follows is known.
+            # A carriage return ends a line only if the next byte is known.
             cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
             if cut == 0 and len(pending) + len(data) > LONGEST:
                 cut = len(data)
@@ -240,7 +241,7 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
 
 
 def line_count(block: bytes) -> int:
-    """How many lines a block has, ended by line feeds, carriage returns, or both."""
+    """Number of lines in a block, ended by line feeds, carriage returns, or both."""
     if not block:
         return 0
     ends = int(line_feeds(np.frombuffer(block, np.uint8)))
@@ -249,12 +250,12 @@ def line_count(block: bytes) -> int:
     return ends + (block[-1] not in b"\r\n")
 
 
-#: A block of whole lines, whether it is the last, how many lines it has, how many are before it, bytes read.
+#: A block of whole lines, whether it is the last, its number of lines, number of lines before it, bytes read.
 NumberedBlock: TypeAlias = tuple[bytes, bool, int, int, int]
 
 
 def numbered(path: Path, report: ImportReport) -> Iterator[NumberedBlock]:
-    """The same with the numbers of lines."""
+    """As `blocks`, with numbers of lines."""
     before = 0
     for block, final, done in blocks(path, report):
         lines = line_count(block)
@@ -264,7 +265,7 @@ def numbered(path: Path, report: ImportReport) -> Iterator[NumberedBlock]:
 
 @arithmetic
 def line_feeds(data: Bytes) -> int:
-    """How many line feeds are in (N,) bytes."""
+    """Number of line feeds in (N,) bytes."""
     count = 0
     for i in range(len(data)):
         count += data[i] == 10
@@ -280,7 +281,7 @@ def in_order(
 ) -> Iterator[_Result]:
     """work(item) for each item, done in a few threads, in the order of the items.
 
-    Only a few items are taken before the result of the first is, so that memory stays bounded.
+    Only a few items are taken in advance, so memory stays bounded.
     """
     with ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[_Result]] = deque()

@@ -1,5 +1,5 @@
-"""A run as one HTML file in which the reader chooses n: every fit, the curve, the timeline and the words on
-each phase are inside; it needs no server and no network, and forbids both."""
+"""A run as one HTML file in which the reader chooses n: it contains every fit, the curve, the timeline and
+the texts about each phase; it needs no server and no network, and forbids both."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
 
 Span = tuple[float, float]
 
-#: A page is smaller than this, whatever the trace (bytes).
+#: Most bytes of a page, whatever the trace.
 LARGEST = 5_000_000
-# Models that the reader may choose.
+# Models offered to the reader.
 _MODELS = ("constant", "linear", "quadratic", "mixed")
-# Columns of the curve and cells of the timeline at first; both are halved until the page is small enough.
+# Initial columns of the curve and cells of the timeline; both are halved until the page is small enough.
 _CURVE_COLUMNS, _TIMELINE_CELLS = 1 << 18, 1 << 18
-# A curve of no more steps than this is kept step by step.
+# A curve with at most so many steps is stored step by step.
 _STEPS = 1 << 16
-# Traces of more events have sentences for the fit that is shown only: of 5 million events and 600,000
-# messages the page takes 32 s of processor time and 1.0 GB with accounts and sentences of some 840 ranges,
-# 8 s and 0.65 GB with those of that fit. Traces of more processors have accounts for that fit only, too:
-# each range takes 200 bytes a processor.
+# With more events, only the shown fit has sentences: for 5 million events and 600,000 messages the page takes
+# 32 s of processor time and 1.0 GB with accounts and sentences of some 840 ranges, 8 s and 0.65 GB with those
+# of that fit. With more processors, only that fit has accounts, too: each range takes 200 bytes per
+# processor.
 _EVENTS, _PROCESSORS = 10_000_000, 2048
 _CAUSES_OF_SHOWN = "Of so large a trace, causes are kept for the number of phases that was shown only."
 _ONLY_SHOWN = (
     "Of so large a trace, accounts and causes are kept for the number of phases that was shown only."
 )
-# Values that draw a phase that is no polynomial.
+# Values that draw a phase that is not a polynomial.
 _SAMPLES = 65
 
 
@@ -72,16 +72,16 @@ def live_page(
     progress: Progress | None = None,
     own_style: str = "",
 ) -> tuple[bytes, Material]:
-    """The page, and what it was drawn from.
+    """The page, and the material from which it was drawn.
 
-    own_style : of `desktop.data.style_sheet`, follows ours.
+    own_style : from `desktop.data.style_sheet`, follows the default.
     palettes : ``light`` and ``dark``: names of colours (those of `ACTIVITIES`, text, curve, fit ...) to
         ``#rrggbb``.
     command : the command line that makes the page again. date : when it was made.
 
     Raises
     ------
-    ValueError : n, a break or the trace's curve is impossible, see `desktop.data.material.gather`.
+    ValueError : n, a breakpoint or the trace's curve is impossible, see `desktop.data.material.gather`.
     """
     progress = progress or Progress()
     material, use = gather(subject, Share(progress, 0, 0.3))
@@ -98,7 +98,7 @@ def live_page(
 
 
 class _LiveRun:
-    """What a page holds of one run."""
+    """The contents of a page about one run."""
 
     def __init__(self, subject: Subject, material: Material, use: Utilization) -> None:
         assert subject.store is not None
@@ -112,7 +112,7 @@ class _LiveRun:
         self.all_explained = self.all_accounts and events <= _EVENTS
 
     def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> JSON:
-        """Everything but arrays, as plain values."""
+        """Everything except arrays, as plain values."""
         shown, curve, subject = self.material.fit, self.curve, self.subject
         fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, shown.model))}
         statistics = Statistics(self.store)
@@ -126,7 +126,7 @@ class _LiveRun:
             rows = [self._fit(fit, doings, known) for fit in of_model]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
         scale = time_scale(curve.duration)
-        # The reason is one of the fit that was suggested, not of another with as many phases.
+        # The reason belongs to the suggested fit, not to another with as many phases.
         suggestion = self.material.suggestion if subject.n is None and subject.breaks is None else None
         return {
             "title": self.material.title,
@@ -148,7 +148,7 @@ class _LiveRun:
         }
 
     def _fits(self, model: str) -> Iterator[PhaseFit]:
-        """The fit of every n as the window shows it; the one that is shown stands for its n."""
+        """The fit of every n as in the window; the shown one replaces the one with its n."""
         shown, subject = self.material.fit, self.subject
         known = landmarks_of(subject, self.structure, self.curve)
         own = subject.basis if model == shown.model else None
@@ -169,8 +169,8 @@ class _LiveRun:
         explained: Sequence[PhaseFit],
         progress: Progress,
     ) -> dict[Span, tuple[RangeStats, Charges | None]]:
-        """Statistics of all phases of some fits, each range once, and charges of those that are `explained`;
-        nothing of a curve alone."""
+        """Statistics of all phases of some fits, each range once, and charges of those in `explained`; empty
+        for a source that is only a curve."""
         if statistics.of_curve or not fits:
             return {}
         causality = statistics.causality(self.use, progress)
@@ -186,7 +186,7 @@ class _LiveRun:
         return {span: (stats, told_of.get(span)) for span, stats in ranges.items()}
 
     def _spans(self, fits: Sequence[PhaseFit]) -> list[Span]:
-        """Of the runs and phases of fits those that hold a tick."""
+        """Ranges of the runs and phases of fits that contain a tick."""
         spans = {(float(fit.breaks[0]), float(fit.breaks[-1])) for fit in fits}
         spans |= {span for fit in fits for span in pairwise(fit.breaks.tolist())}
         tick = self.curve.unit
@@ -195,7 +195,7 @@ class _LiveRun:
     def _fit(
         self, fit: PhaseFit, doings: Doings | None, known: Mapping[Span, tuple[RangeStats, Charges | None]]
     ) -> JSON:
-        """One fit with what is said of its phases."""
+        """One fit with the texts about its phases."""
         names = phase_names(doings, fit.breaks, self.subject.phase_names, self.subject.names)
         spans = list(pairwise(fit.breaks.tolist()))
         whole = (float(fit.breaks[0]), float(fit.breaks[-1]))
@@ -225,8 +225,8 @@ class _LiveRun:
         return {"n": fit.requested, "breaks": fit.breaks.tolist(), "error": fit.epsilon, "phases": phases}
 
     def curve_arrays(self, columns: int) -> dict[str, AnyArray]:
-        """The curve: edges (s, from its start) and levels of its steps, or least, greatest and mean of so
-        many equal columns, exact in each."""
+        """The curve: edges (s, from its start) and levels of its steps, or exact least, greatest and mean of
+        so many equal columns."""
         curve = self.curve
         if curve.level.size <= min(_STEPS, columns):
             return {
@@ -296,13 +296,13 @@ def _page_text(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Of what stands between two tags, as a content policy names it."""
+    """Hash of the text between two tags, in the form used by content security policies."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _packed(facts: JSON, arrays: Mapping[str, object]) -> str:
-    """Plain values and arrays, deflated, in base64: the length of the JSON (uint32), the JSON, and behind it
-    each array at a multiple of 8 bytes, whose type, offset and length the JSON says."""
+    """Plain values and arrays, deflated, in base64: the length of the JSON (uint32), the JSON, and then each
+    array at a multiple of 8 bytes; the JSON has their types, offsets and lengths."""
     places, plain, blocks, at = {}, dict(facts), [], 0
     for name, values in arrays.items():
         if not isinstance(values, np.ndarray):

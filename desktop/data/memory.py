@@ -1,4 +1,4 @@
-"""How much memory what is kept of an open trace, so that it need not be read again, may take."""
+"""The memory limit of the caches of an open trace."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-#: Bytes, unless the user says otherwise.
+#: Default limit, in bytes.
 DEFAULT = 512 << 20
-#: With less, hardly a screen could be drawn from events.
+#: Least limit: with less, hardly a screen could be drawn from events.
 LEAST = 64 << 20
 
 _limit = DEFAULT
@@ -25,13 +25,13 @@ def limit() -> int:
 
 
 def set_limit(size: int) -> None:
-    """From now on; what is above it goes when something is added."""
+    """Set the limit from now on; entries above it are removed when something is added."""
     global _limit
     _limit = max(LEAST, size)
 
 
 def available() -> int | None:
-    """Bytes that can be had without anything being moved to disk; None where the system does not say."""
+    """Bytes available without swapping; None if the system does not tell."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -42,12 +42,12 @@ def available() -> int | None:
 
 
 class Recent(Generic[Key, Value]):
-    """What was used last, in `limit()` bytes (one, if that is larger). `size`: bytes of a value. Several
-    threads may ask."""
+    """The most recently used values, in `limit()` bytes (one value, if that is larger). `size`: bytes of a
+    value. Thread-safe."""
 
     def __init__(self, size: Callable[[Value], int], limit: Callable[[], float]) -> None:
         self._size, self._limit = size, limit
-        self._kept: dict[Key, Value] = {}  # the latest used last
+        self._kept: dict[Key, Value] = {}  # the most recently used last
         self._lock = Lock()
         self.held = 0  # bytes
 
@@ -68,8 +68,8 @@ class Recent(Generic[Key, Value]):
 
 
 def give_back() -> None:
-    """Let the system have what was freed: glibc keeps it where anything above is still in use, after long
-    work a quarter of all. Other C libraries are left alone."""
+    """Return freed memory to the system: glibc keeps it below any block in use, after long work a quarter of
+    all. Other C libraries are left alone."""
     if sys.platform == "linux":
         import ctypes
 

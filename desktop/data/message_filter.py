@@ -1,4 +1,4 @@
-"""Which messages are looked at, as plain values that a project keeps."""
+"""A filter of messages, as plain values that a project stores."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MessageFilter:
-    """Messages of at least so many bytes and seconds between send and receive; of one communicator (its
-    number in the trace), with one tag, with the rank `partner` at either end; None: whichever. Not `shown`:
-    none."""
+    """Messages with at least so many bytes and seconds between send and receive; of one communicator (its
+    number in the trace), with one tag, with the rank `partner` at either end; None: any. Not `shown`: no
+    messages."""
 
     shown: bool = True
     least_bytes: int = 0
@@ -20,7 +20,7 @@ class MessageFilter:
 
     @property
     def everything(self) -> bool:
-        """Whether no message is left out, if they are shown."""
+        """Whether no message is filtered out, if messages are shown."""
         return self == MessageFilter(self.shown)
 
     def problem(self) -> str:

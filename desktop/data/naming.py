@@ -1,4 +1,4 @@
-"""What a trace is called where people read it: in titles, lists, reports, and names of files to be saved."""
+"""Display names of traces, in titles, lists, reports, and names of files to be saved."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from desktop.data.events import Location
 
-#: Names, without suffixes, that a tracing tool gives to every trace, or people to the folder of one.
+#: Names, without suffixes, that tracing tools give to every trace, or people to the folder of one.
 _OF_EVERY_RUN = {"eztrace_log", "extrae_paraver_trace", "scorep", "tau", "trace", "tracefile", "traces"}
 
 
 def named_by(trace: Path, member: str | None = None) -> Path:
-    """The file or folder whose name tells a trace from others: itself, else the nearest folder that does.
+    """The file or folder whose name distinguishes a trace: itself, else the nearest folder with such a name.
 
-    `member`: which of the traces in an archive it is. Where every folder is called like any other, it is the
-    trace.
+    `member`: which of the traces in an archive it is. If all folders have common names, it is the trace.
 
     >>> named_by(Path("/runs/cholesky_16/traces.otf2")).name, named_by(Path("/runs/lu.prv.gz")).name
     ('cholesky_16', 'lu.prv.gz')
@@ -29,18 +28,18 @@ def named_by(trace: Path, member: str | None = None) -> Path:
 
 
 def run_name(trace: Path, member: str | None = None) -> str:
-    """What a run is called after its trace."""
+    """The name of a run, after its trace."""
     return named_by(trace, member).name
 
 
 def file_stem(trace: Path, member: str | None = None) -> str:
-    """The same as the beginning of a file's name: without suffixes, which folders do not have."""
+    """The same as a stem of file names: without suffixes (folders have none)."""
     place = named_by(trace, member)
     return _stem(place.name) if place == _whole(trace, member) else place.name
 
 
 def location_name(about: Location) -> str:
-    """What people call a location: its rank and thread or stream, or what the trace calls it.
+    """The display name of a location: its rank and thread or stream, or its name in the trace.
 
     >>> from desktop.data.events import Location
     >>> [location_name(x) for x in (Location(7, rank=2, thread=1), Location(7, "GPU"), Location(7))]
@@ -56,7 +55,7 @@ def location_name(about: Location) -> str:
 
 
 def location_labels(locations: Sequence[Location]) -> list[str]:
-    """The same beside rows, shorter: ranks by their number, with that of the thread where there are several.
+    """Short names for rows: ranks by their number, followed by that of the thread if there are several.
 
     >>> from desktop.data.events import Location
     >>> location_labels([Location(1, rank=0), Location(2, rank=1), Location(3, rank=1, thread=1)])
@@ -76,8 +75,8 @@ def location_labels(locations: Sequence[Location]) -> list[str]:
 
 
 def communicator_names(notes: Mapping[str, object]) -> dict[int, str]:
-    """What a trace calls its communicators, by their numbers: each once, with its number where several are
-    called so, or the name is a number itself. `notes`: of the trace.
+    """Names of communicators by number, followed by the number where several have the same name, or the name
+    is a number itself. `notes`: of the trace.
 
     >>> communicator_names({"communicator_names": {"0": "world", "3": "row", "4": "row"}})
     {0: 'world', 3: 'row (3)', 4: 'row (4)'}

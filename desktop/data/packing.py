@@ -1,14 +1,14 @@
-"""Chunks of numbers as HDF5's filters shuffle and gzip pack them, but faster: any HDF5 program reads them.
+"""Chunks of numbers packed like HDF5's shuffle and gzip filters, but faster: any HDF5 program reads them.
 
-Of the numbers of a chunk first come all lowest bytes, then all next ones, and so on; such a row of bytes is a
-plane, and all planes are one zlib stream (RFC 1950, RFC 1951). In it three kinds of planes follow each other:
+First come the lowest bytes of all numbers in a chunk, then all next ones, and so on; such a row of bytes is a
+plane, and all planes are one zlib stream (RFC 1950, RFC 1951). It contains three kinds of planes:
 
-* the lowest ones are often noise, of which compressing makes little: they are stored as they are;
+* the lowest ones are often noise, which hardly compresses: they are stored uncompressed;
 * those above are compressed;
-* the highest ones are zero where numbers are small for their type. Their block is always the same, so that
-  reading knows it by sight and need not unpack it.
+* the highest ones are zero if numbers are small for their type. Their block is always the same, so it is
+  recognised when reading and need not be unpacked.
 
-Streams that were packed otherwise are read too, only slower.
+Streams packed by others are read too, only slower.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from desktop.core.jit import arithmetic
 from desktop.data.memory import Recent
 
 _LEVEL = 1
-_RAW = -15  # deflate without header and check sum
+_RAW = -15  # deflate without header and checksum
 _HEADER = b"\x78\x01"
 _CHECK_SUM = 4
-_STORED = 0xFFFF  # largest block that is stored as it is
+_STORED = 0xFFFF  # largest stored block
 _BASE = 65521  # of Adler-32
-#: A plane of which compressing leaves more than this is noise; which ones are is tried every so many chunks.
+#: A plane that compresses to more than this is noise; which ones are is tested every so many chunks.
 _NOISE = 0.9
 _TRIAL = 16
-#: Bytes of chunks that stay unpacked, for many locations side by side are read a few rows at a time. A trace
-#: of up to two million events is hardly unpacked while it is imported.
+#: Bytes of chunks that stay unpacked, as many locations in parallel are read a few rows at a time. A trace of
+#: up to two million events needs hardly any unpacking while it is imported.
 KEPT = 1 << 25
 
 
@@ -60,7 +60,7 @@ class Packer:
             parts += [struct.pack("<BHH", 0, piece.size, piece.size ^ _STORED), piece.data]
         compressor = isal_zlib.compressobj(_LEVEL, wbits=_RAW)
         if noise < used:
-            # To a whole byte, and so that nothing after it refers to it.
+            # Flushed to a whole byte, and so that nothing after it refers to it.
             parts += [compressor.compress(planes[noise:]), compressor.flush(isal_zlib.Z_FULL_FLUSH)]
         parts += [_zeros((rows.itemsize - used) * rows.size)]
         parts += [_check_sum(planes.data, rows.nbytes).to_bytes(_CHECK_SUM, "big")]
@@ -68,18 +68,18 @@ class Packer:
 
 
 def unpack(packed: bytes, rows: int, dtype: DTypeLike) -> AnyArray:
-    """`rows` numbers from what `Packer`, or HDF5 itself, has packed.
+    """`rows` numbers packed by `Packer` or by HDF5 itself.
 
     Raises
     ------
-    ValueError : it is no such thing, or damaged.
+    ValueError : it is not such a stream, or damaged.
     """
     out = np.empty(rows, dtype)
     planes = _before_zeros(packed, rows, out.itemsize)
     if planes is None:
         stream = isal_zlib.decompressobj()
         planes = _inflated(packed, out.nbytes, stream)
-        if not stream.eof:  # all bytes may be there, but not the check sum behind them
+        if not stream.eof:  # all bytes may be there without the checksum after them
             planes = None
     if planes is None:
         raise ValueError("it is damaged, or too short or too long")
@@ -88,7 +88,7 @@ def unpack(packed: bytes, rows: int, dtype: DTypeLike) -> AnyArray:
 
 
 def _before_zeros(packed: bytes, rows: int, width: int) -> bytes | None:
-    """The planes before the block of zeros at the end, if the stream ends in one."""
+    """The planes before the block of zeros at the end, if the stream has one there."""
     for used in range(width):
         zeros = _zeros((width - used) * rows)
         end = len(packed) - _CHECK_SUM - len(zeros)
@@ -102,9 +102,9 @@ def _before_zeros(packed: bytes, rows: int, width: int) -> bytes | None:
 
 
 def _inflated(packed: bytes, size: int, stream: isal_zlib.Decompress) -> bytes | None:
-    """So many bytes; None if it is no stream, or one of another length."""
+    """`size` bytes; None if the stream is invalid, or has another length."""
     try:
-        # One byte more than fits, so that a bomb is found out and not unpacked.
+        # One byte more than fits, so that a decompression bomb is detected and not unpacked.
         content = bytes(stream.decompress(packed, size + 1))
     except isal_zlib.error:  # type: ignore[misc]  # its stub calls the class an instance
         return None
@@ -113,7 +113,7 @@ def _inflated(packed: bytes, size: int, stream: isal_zlib.Decompress) -> bytes |
 
 @cache
 def _zeros(size: int) -> bytes:
-    """So many zeros as the last block of a stream."""
+    """`size` zeros as the last block of a stream."""
     return bytes(isal_zlib.compress(bytes(size), _LEVEL, wbits=_RAW))
 
 
@@ -125,7 +125,7 @@ def _check_sum(planes: memoryview, size: int) -> int:
 
 
 def _noise(planes: Bytes) -> int:
-    """How many of the lowest planes are noise."""
+    """Number of lowest planes that are noise."""
     for number, plane in enumerate(planes):
         if len(isal_zlib.compress(plane, _LEVEL, wbits=_RAW)) < _NOISE * plane.size:
             return number
@@ -133,7 +133,7 @@ def _noise(planes: Bytes) -> int:
 
 
 class Chunks(Recent[tuple[str, str, int | bytes], AnyArray]):
-    """Unpacked chunks, by column and number or what they were packed in. Not to be changed."""
+    """Unpacked chunks, by column and number or by their packed bytes. They must not be changed."""
 
     def __init__(self) -> None:
         super().__init__(lambda chunk: chunk.nbytes, lambda: KEPT)
@@ -141,7 +141,7 @@ class Chunks(Recent[tuple[str, str, int | bytes], AnyArray]):
 
 @arithmetic
 def shuffle(numbers: AnyArray, planes: Bytes) -> None:
-    """The planes (used, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
+    """Write the planes (used, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
     for k in range(planes.shape[0]):
         place = np.uint64(8 * k)
         for i in range(numbers.size):
@@ -150,7 +150,7 @@ def shuffle(numbers: AnyArray, planes: Bytes) -> None:
 
 @arithmetic
 def unshuffle(planes: Bytes, out: AnyArray) -> None:
-    """Unsigned numbers (rows,) from the planes (used, rows) of their lowest bytes."""
+    """Write unsigned numbers (rows,) from the planes (used, rows) of their lowest bytes."""
     used, rows = planes.shape
     for i in range(rows):
         out[i] = planes[0, i] if used else 0

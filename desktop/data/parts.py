@@ -1,8 +1,8 @@
-"""One trace imported by several: each reads some of the locations into a partial store, and these become one.
+"""Divides the import of one trace: each worker reads some locations into a partial store; these are combined.
 
-The result is that of an undivided import: rows, counts, summaries, report and curve; only regions and texts
-may be numbered in another order. Where the parts do not fit together (a format may say something only when it
-has seen all), the trace is to be read undivided.
+The result equals that of an undivided import: rows, counts, summaries, report and curve; only regions and
+texts may be numbered differently. If the parts do not fit together (a format may find out something only
+after reading everything), the trace must be read undivided.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from desktop.progress import Progress, Share
 
 
 def _summaries(writer: StoreWriter, steps: bool = False) -> EventDigest:
-    """The timeline and the call paths of a store, and the `steps` from which its curve is made."""
+    """The timeline and the call paths of a store, and the `steps` from which its curve is computed."""
     strips, kept = Strips(writer, writer.derive), Steps(writer.path) if steps else None
     return EventDigest(writer, strips=strips, notes=PathNotes(writer), steps=kept)
 
 
-#: What sums the rows of each location up while they are imported; in parts the curve is made of these.
+#: Makes the digests of the rows of each location during an import; in parts the curve is computed from these.
 DIGESTS = (partial(_summaries, steps=True), TrafficDigest, PresenceDigest)
 
 
 def steps_of(writer: StoreWriter) -> Steps | None:
-    """What locations do, of a store that is being written."""
+    """The steps of locations, of a store that is being written."""
     return next((digest.steps for digest in writer.digests if isinstance(digest, EventDigest)), None)
 
 
-#: Neighbouring locations are kept together, for the store is read and written in runs; but no more of them,
-#: nor so many that some parts would get much more than others.
+#: Neighbouring locations are kept together, as the store is read and written in runs; but not more of them,
+#: nor so many that some parts would be much larger than others.
 TOGETHER = 256
 SHARES = 8
 
 
 @dataclass
 class Part:
-    """What is known of a partial store besides its content.
+    """Facts about a partial store besides its contents.
 
     own : (n,) indices of its locations in the whole trace.
-    asked : questions that the importer asked about locations that it asked about before it read any.
+    asked : number of locations that the importer asked about (`Sink.wants`).
     dates : location at which each finding was made first, -1 before all.
     refused : why nothing usable could be read from its locations, if so.
     """
@@ -73,7 +73,7 @@ class Part:
 
 
 class _DatedReport(ImportReport):
-    """Remembers at which location something was found first."""
+    """Records at which location something was found first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class _PartWriter(StoreWriter):
 
     def wants(self, location: int) -> bool:
         if not self.asked and self._number:
-            self.forget()  # the first part tells what holds for the whole trace
+            self.forget()  # the first part reports on the whole trace
         if location in self.asked:
             self.dated.at = location  # asked again: now it is read
         self.asked.add(location)
@@ -126,12 +126,12 @@ def import_part(
     target: Path,
     progress: Progress,
 ) -> Part:
-    """Read the part `number` of `parts` into the partial store `target`, in which `regions` come first.
+    """Read the part `number` of `parts` into the partial store `target`, whose first regions are `regions`.
 
     Raises
     ------
-    TraceFormatError : nothing usable can be read, whoever's it is.
-    StoreError : `target` cannot be written, or the trace is not to be seen from here.
+    TraceFormatError : nothing usable can be read, in any part.
+    StoreError : `target` cannot be written, or the trace is not visible from here.
     """
     if not trace.exists():
         raise StoreError(
@@ -160,7 +160,7 @@ def import_part(
 
 
 def set_apart(writer: StoreWriter) -> None:
-    """Locations with nothing but metrics are no processors, whatever the trace calls them."""
+    """Locations with only metrics are not processors, whatever the trace calls them."""
     writer.complete()
     for i, location in enumerate(writer.locations):
         spoke = any(writer.rows(table, i) for table in ("events", "messages", "collectives"))
@@ -169,7 +169,7 @@ def set_apart(writer: StoreWriter) -> None:
 
 
 def name_apart(writer: StoreWriter) -> None:
-    """Say in the report what is in the store but in no curve."""
+    """Report what is in the store but in no curve."""
     of_kind = {kind: [x for x in writer.locations if x.kind == kind] for kind in ("accelerator", "metric")}
     for kind, name, text in (
         (
@@ -196,8 +196,8 @@ def name_apart(writer: StoreWriter) -> None:
 
 
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
-    """What to say of an error of the system while a trace is read, for which files are written too:
-    temporary ones, and what stands beside the store."""
+    """The error for a system error while a trace is read, which also writes files: temporary ones, and those
+    beside the store."""
     if error.errno in FULL:
         return TraceFormatError(
             f"cannot be imported ({reason(error)})",
@@ -211,8 +211,8 @@ def unreadable(error: OSError, trace: Path) -> TraceFormatError:
 def read_parts(
     trace: Path, importer: Importer, farm: Farm, writer: StoreWriter, stack: ExitStack, progress: Progress
 ) -> list[Part] | None:
-    """Import a trace into `writer`, a part for each worker of `farm`; None (and nothing written) if it must
-    be undivided. The partial stores are in the farm's folder and stay open until `stack` closes.
+    """Import a trace into `writer`, one part per worker of `farm`; None (and nothing written) if it must be
+    undivided. The partial stores are in the farm's folder and stay open until `stack` closes.
 
     Raises
     ------
@@ -252,8 +252,8 @@ def _read_all(
 
 
 def _regions(stores: Sequence[TraceStore]) -> list[Region]:
-    """All regions of all parts, if a part has not all of them in this order: some importers name a region
-    when they meet it. Summaries of rows go by these numbers, so such parts are to be read again."""
+    """All regions of all parts, if some part does not have all of them in this order: some importers define a
+    region when they first meet it. Summaries use these numbers, so such parts must be read again."""
     every: dict[tuple[str, str, str], Region] = {}
     for store in stores:
         for region in store.regions:
@@ -263,7 +263,7 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with clocks repaired and activities of regions as `writer` has them, in
+    """The utilization of each part with the repaired clocks and the activities of regions of `writer`, in
     files of the farm.
 
     Raises as `read_parts`.
@@ -296,7 +296,7 @@ def _curve_of_part(
 
 
 def _fit(parts: Sequence[Part], stores: Sequence[TraceStore]) -> bool:
-    """Whether all parts tell of the same trace, and at least one of something in it."""
+    """Whether all parts agree on the trace, and at least one contains something."""
 
     def same(values: Sequence[object]) -> bool:
         return all(value == values[0] for value in values)
@@ -313,7 +313,7 @@ def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[Trace
     writer.describe(
         ticks_per_second=first.ticks_per_second,
         nesting=first.nesting,
-        # Some only see later that the trace has clock offsets of its own.
+        # Some detect the trace's own clock offsets only later.
         repair=all(store.repair for store in stores),
         notes=first.notes,
     )

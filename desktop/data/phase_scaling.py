@@ -1,9 +1,9 @@
-"""Runs of one program on several numbers of processors: the same phases in all of them, and what each takes.
+"""Runs of one program on different numbers of processors: the same phases in all of them, and their costs.
 
 A breakpoint is the same in all runs if it is at a structure event that all of them have: the same region
-begins or ends there, the same one of as many times. The suggestion of that run is taken whose breakpoints
-are found in most of the others. Where fewer are found than any run has by itself, all runs are given the same
-number of phases, the largest one with which neighbours in p match one to one by order and shape
+begins or ends there, the same one of as many times. The suggestion is taken from the run whose breakpoints
+are found in most of the others. If fewer are found than any run has by itself, all runs get the same number
+of phases, the largest one with which neighbours in p match one to one by order and shape
 (`desktop.core.matching`).
 """
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules, Utilization
 
-#: A structure event belongs to a breakpoint within this part of the run.
+#: A structure event belongs to a breakpoint within this share of the run.
 _NEAR = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A run as it is by itself."""
+    """A run with its own suggested breakpoints."""
 
     curve: StepCurve
     known: Landmarks | None
@@ -53,8 +53,8 @@ class Candidate:
 
 
 def common_breakpoints(runs: Sequence[Candidate]) -> tuple[list[list[float]], str]:
-    """Breakpoints (s, ends too) of each run, as many in all; and in words how they were found. `runs`: in
-    the order of p."""
+    """Breakpoints (s, including ends) of each run, the same number in all; and how they were found, in words.
+    `runs`: in the order of p."""
     by_event = _by_events(runs)
     fewest = min(run.suggestion.n for run in runs)
     if len(by_event[0]) - 1 >= fewest:
@@ -91,8 +91,8 @@ def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
 
 
 def _keyed(run: Candidate) -> dict[tuple[str, str, int, int], float]:
-    """Times of structure events by what happens: words without numbers of processors, which one of how many
-    of the kind."""
+    """Times of structure events by what happens: text without numbers of processors, and which one of how
+    many of the kind."""
     if run.known is None:
         return {}
     kinds: dict[tuple[str, str], list[Landmark]] = {}
@@ -128,9 +128,9 @@ def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A run to be read. `options`: of `open_trace`; `rules`: what counts as computing, None the usual;
-    `limit`: the range of time (s) that is looked at; `breaks`: of its phases with the ends (s), None: to be
-    found; `system`: what it ran on."""
+    """A run to be read. `options`: of `open_trace`; `rules`: what counts as computing, None: the default;
+    `limit`: the time range (s) analysed; `breaks`: of its phases including the ends (s), None: to be found;
+    `system`: what it ran on."""
 
     path: Path
     options: JSON = field(default_factory=dict)
@@ -140,14 +140,14 @@ class Traced:
     system: str = ""
 
     def curve(self, use: Utilization) -> StepCurve:
-        """What is looked at of it."""
+        """The analysed part of its curve."""
         curve = use.curve()
         return curve if self.limit is None else curve.window(*self.limit)
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What was read: the numbers, and how the phases were matched."""
+    """The measured runs, and how their phases were matched."""
 
     runs: ScalingRuns
     matched: str
@@ -155,7 +155,7 @@ class Gathered:
 
 
 def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered:
-    """Traces with the same phases in all, in the order of p: they are opened, and `measured`.
+    """Traces with the same phases in all, in the order of p, opened and `measured`.
 
     Raises
     ------
@@ -178,8 +178,8 @@ def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered
 
 @dataclass(frozen=True, eq=False)
 class OpenRun:
-    """A run at hand. `curve`: the part of the utilization that is looked at; `store`, `use` None: nothing
-    but the curve is known; `breaks`, `system` as of `Traced`."""
+    """An open run. `curve`: the analysed part of the utilization; `store`, `use` None: only the curve is
+    known; `breaks`, `system` as in `Traced`."""
 
     name: str
     curve: StepCurve
@@ -190,12 +190,12 @@ class OpenRun:
 
 
 def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
-    """What the phases of runs take, in the order of p. Where one has no breakpoints, those of all are as
-    `common_breakpoints` finds them.
+    """Times of the phases of runs, in the order of p. If one has no breakpoints, those of all are from
+    `common_breakpoints`.
 
     Raises
     ------
-    ValueError : fewer than `FEWEST` different p, or breakpoints that are not as many.
+    ValueError : fewer than `FEWEST` different p, or different numbers of breakpoints.
     """
     from desktop.core.phase_names import phase_names
     from desktop.data.presence import structure
@@ -234,7 +234,7 @@ def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathe
 
 
 def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
-    """The same phases in all."""
+    """Find the same phases in all runs."""
     from desktop.core.selection import search
 
     candidates = []
@@ -245,7 +245,7 @@ def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> t
 
 
 def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """What a phase is called in most runs, without the parts that its calls take, which change with p."""
+    """The name of each phase in most runs, without the shares of its calls, which change with p."""
     common = []
     for k in range(len(names[0])):
         own = [one[k].partition(":")[0].partition(",")[0] for one in names]
@@ -274,7 +274,7 @@ def _numbers(
         [[(one.account_s or {})[a] / size for a in Account] for one in run]
         for run, size in zip(known, p, strict=True)
     ])  # fmt: skip
-    # Accounts that are nowhere a hundredth of a phase are not worth a law.
+    # Accounts below a hundredth of every phase are not worth a law.
     worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))
     titles = tuple(
         ACCOUNTS[a.name.lower()][0] for a, worthy in zip(Account, worth.tolist(), strict=True) if worthy
@@ -283,7 +283,7 @@ def _numbers(
 
 
 def _parts(one: RangeStats, p: float) -> tuple[float, float, float]:
-    """Of `desktop.core.phase_model.PARTS`, in seconds."""
+    """The parts named in `desktop.core.phase_model.PARTS`, in seconds."""
     mean = one.computing * one.duration_s / p
     most = max(float(one.useful_s[one.is_processor].max(initial=0.0)), mean)
     most = min(most, one.duration_s)

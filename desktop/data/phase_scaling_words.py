@@ -1,4 +1,4 @@
-"""What a model of the phases over p has to show: sentences, tables, charts; for window, report, command."""
+"""Sentences, tables and charts of a model of the phases over p, for window, report and command."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from desktop.core.phase_systems import SystemsModel
 
 Shown = Literal["time", "share", "cost", "efficiency"]
-#: What the chart can show, with its title.
+#: Charts, with their titles.
 SHOWN: dict[Shown, str] = {
     "time": "Time (s)",
     "share": "Part of the run (%)",
     "cost": "Processors × time (proc·s)",
     "efficiency": "Efficiency (%)",
 }
-#: Columns of efficiencies in a table: whose, and which end.
+#: Columns of efficiencies in a table: of what, and which end of the interval.
 _EFFICIENCY_COLUMNS = {
     name.replace(" ", "_") + ("" if which == "value" else f"_{which}"): (name, which)
     for name in EFFICIENCIES
@@ -36,7 +36,7 @@ _EFFICIENCY_COLUMNS = {
 }
 #: Points of a drawn curve.
 _DRAWN = 65
-#: What the likeliest functions have to be worth before a sentence names what follows from them.
+#: Least probability of the likeliest functions before a sentence states a consequence of them.
 _SURE = 0.5
 _HALF = "it is more than half of the run"
 
@@ -61,7 +61,7 @@ def turn_words(turn: Turn) -> str:
 
 
 class _Statement(NamedTuple):
-    """What is said of a phase or the run: stem, `value` (in which systems differ), `after`."""
+    """A statement about a phase or the run: stem, `value` (in which systems differ), `after`."""
 
     stem: str
     value: str = ""
@@ -73,8 +73,8 @@ class _Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class _Facts:
-    """Of a model: the first phase to stop scaling, from where on phases are more than half of the run, up to
-    which p that is said, and where the run stops."""
+    """Facts from a model: the first phase to stop scaling, from which p phases are more than half of the run,
+    the largest p considered, and where the run stops scaling."""
 
     model: PhaseModel
     first: int | None
@@ -98,7 +98,7 @@ class _Facts:
 
     @property
     def phases(self) -> list[int]:
-        """Phases that are spoken of: what becomes most of the run is what limits it, and is said first."""
+        """Phases to be mentioned: the one that becomes most of the run limits it, and comes first."""
         of = {*self.heads} if self.first is None else {self.first, *self.heads}
         return sorted(
             of,
@@ -117,9 +117,9 @@ class _Facts:
 
 
 def sentences(fitted: PhaseModel | SystemsModel) -> tuple[str, ...]:
-    """Which phase stops scaling first and what it keeps, which one dominates from where on, and how far the
-    run gets faster; of several systems before that how much faster the others are than the first, and what
-    they differ in is said of each."""
+    """Which phase stops scaling first and what it keeps, which one dominates from which p on, and how far the
+    run gets faster; with several systems first how much faster the others are than the first; where they
+    differ, statements are made for each."""
     texts: list[str] = []
     if not isinstance(fitted, PhaseModel):
         texts += filter(None, (_against(fitted, s) for s in range(1, len(fitted.systems))))
@@ -159,7 +159,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _each(by_system: dict[str, _Statement], every: Sequence[tuple[str, _Facts]]) -> str:
-    """What is said of some of all systems, once where it is the same."""
+    """Statements about some of all systems, only once if they are equal."""
     first, *others = by_system.values()
     if all(one == first for one in others):
         on = "" if len(by_system) == len(every) else f" on {_named(list(by_system))}"
@@ -171,7 +171,7 @@ def _each(by_system: dict[str, _Statement], every: Sequence[tuple[str, _Facts]])
 
 
 def _behaves(facts: _Facts, phase: int) -> _Statement:
-    """What more processors do to a phase."""
+    """The effect of more processors on a phase."""
     model = facts.model
     grows = model.grows(phase)
     if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
@@ -188,7 +188,7 @@ def _behaves(facts: _Facts, phase: int) -> _Statement:
 
 
 def by_system(model: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
-    """Models with the names of their systems, "" where all runs were on one."""
+    """Models with the names of their systems, "" if all runs were on one."""
     return (("", model),) if isinstance(model, PhaseModel) else model.fitted
 
 
@@ -225,8 +225,8 @@ def _against(systems: SystemsModel, other: int) -> str:
 
 
 def warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
-    """What limits what is said: few runs, p beyond `FARTHEST` times the largest; and what keeps systems from
-    sharing a model."""
+    """Limits of the statements: few runs, p beyond `FARTHEST` times the largest; and what prevents systems
+    from sharing a model."""
     lines: list[str] = []
     different = None
     if not isinstance(fitted, PhaseModel):
@@ -247,7 +247,7 @@ def warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tup
 
 
 def speed_lines(model: PhaseModel | SystemsModel) -> list[str]:
-    """A line for each system but the first: its speeds by functions of p."""
+    """A line for each system except the first: its speeds by functions of p."""
     if isinstance(model, PhaseModel) or not model.joint:
         return []
     rows = model.speeds()
@@ -263,7 +263,7 @@ def speed_lines(model: PhaseModel | SystemsModel) -> list[str]:
 
 
 def _limits(model: PhaseModel, at: Sequence[float], different: int) -> Iterator[str]:
-    """Of one system; runs on so many `different` p say something of it."""
+    """Limits for one system, whose runs have so many `different` p."""
     if different < 5:
         yield f"{different} different p say little of a law: intervals are wide, five or more are better."
     far = [p for p in at if p > model.farthest]
@@ -282,7 +282,7 @@ def further(fitted: PhaseModel | SystemsModel) -> tuple[float, ...]:
 
 
 def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
-    """Of every p: the run and each phase, with what was measured (mean of runs; None) and efficiencies."""
+    """For every p: the run and each phase, with measurements (mean of runs; None) and efficiencies."""
     p = np.array(at, np.float64)
     phases, run = model.durations(p)
     alone, _ = model.durations(p, joint=False)
@@ -332,8 +332,8 @@ def _plain(of: Band, i: int, *names: str) -> dict[str, float]:
 
 
 def laws(model: PhaseModel) -> list[JSON]:
-    """Of every phase: its likeliest functions with their weights (s), what else they could be, where it
-    stops scaling, and from where on it is more than half of the run."""
+    """For every phase: its likeliest functions with their weights (s), alternatives, where it stops scaling,
+    and from which p on it is more than half of the run."""
     rows = []
     p = np.array([2.0 * model.largest])
     ahead, _ = model.durations(p)
@@ -353,9 +353,9 @@ def laws(model: PhaseModel) -> list[JSON]:
 
 
 def table(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
-    """One row for the run and each phase at each p. Columns: of several systems first system (text); phase
-    (text), p, predicted, low, high, measured (s), part (of the run's prediction), and of each of
-    `EFFICIENCIES` (parts of 1) its name with _ for blanks, the same with _low and _high.
+    """One row for the run and each phase at each p. Columns: with several systems first system (text); phase
+    (text), p, predicted, low, high, measured (s), part (of the run's prediction), and for each of
+    `EFFICIENCIES` (shares of 1) its name with _ for blanks, the same with _low and _high.
     """
     import pandas as pd
 
@@ -383,7 +383,7 @@ def table(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
 
 
 def law_lines(model: PhaseModel) -> list[str]:
-    """A line for each phase: its law, and how probable it is."""
+    """A line for each phase: its law, and its probability."""
     return [
         f"{capital(name_of(model, k))}: {' + '.join(law.functions)} ({100 * law.chances[0][1]:.0f} %"
         + "".join(f"; {' + '.join(f)} {100 * c:.0f} %" for f, c in law.chances[1:3])
@@ -396,8 +396,8 @@ def law_lines(model: PhaseModel) -> list[str]:
 
 
 def chart(model: PhaseModel, shown: Shown = "time", largest: float = 0.0) -> Content:
-    """Phases stacked over p, predicted as areas and measured as marks on their upper ends; or efficiencies.
-    `largest`: the p up to which is drawn, else four times that of the runs."""
+    """Phases stacked over p, predicted as areas and measured as marks on their upper edges; or efficiencies.
+    `largest`: largest p drawn, by default four times that of the runs."""
     most = max(largest, model.largest * (1.0 if largest else 4.0))
     grid = np.unique(np.concatenate([np.geomspace(model.least, most, _DRAWN), model.data.p]))
     x = Axis("Processors p", log=True, doubling=True)
@@ -457,7 +457,7 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
             if name not in ("load balance", "computation scaling")
             else capital(name)
         )
-        opacity = 1.0 if name == "global" else 0.07  # of the usual, or thinner
+        opacity = 1.0 if name == "global" else 0.07  # relative to the usual opacity
         series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high, opacity=opacity))
         series.append(Series("line", grid, at.value, label, k, dashed=k % 2 == 1))
         names = tuple(
@@ -469,7 +469,7 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
 
 
 def words(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> list[str]:
-    """The model as a person reads it."""
+    """The model as text."""
     lines = [*sentences(fitted), *(f"Note: {one}" for one in warnings(fitted, at))]
     lines += speed_lines(fitted)
     for name, model in by_system(fitted):

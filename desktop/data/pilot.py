@@ -1,9 +1,9 @@
-"""A pilot: one place at a time, delays three times apart, until the place that is called least shows.
+"""A pilot: one place at a time, with delays growing by factors of three, until the least called place shows.
 
-It chooses the size of the delay before an experiment, by the first response. Its runs are no trials: they are
-kept in ``pilot.csv``, which `desktop.data.runs.read_places` reads, and the journal stays as it is. What runs
-next follows from the seed and the responses so far, so a pilot that was stopped goes on by going through its
-runs again with the responses in that file in place of the program.
+It chooses the size of the delay before an experiment, by the first response. Its runs are not trials: they
+are kept in ``pilot.csv``, which `desktop.data.runs.read_places` reads, and the journal stays unchanged. The
+next run follows from the seed and the responses so far, so a stopped pilot is resumed by repeating its course
+with the responses in that file instead of the program.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from desktop.errors import ExperimentError
 from desktop.progress import Progress
 
 PILOT = "pilot.csv"
-#: Sizes of the delay: so many, each so many times the one before.
+#: Number of sizes of the delay, and factor between them.
 SIZES, STEP = 8, 3
-#: Runs without a delay at the beginning, and of every place at a size.
+#: Runs without a delay at the beginning, and of every place at each size.
 _BASE, _EACH = 4, 2
 #: Standard errors beyond which a place shows (NISTIR 5131).
 _LIMIT = 3.0
-#: Unperturbed runs that the delay of one place may add to a run.
+#: Most time that the delay of one place may add to a run, in unperturbed runs.
 LONGEST = 3
-#: Last line of a pilot that has ended.
+#: Last line of a finished pilot.
 _DONE = "# done\n"
 _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 
@@ -42,7 +42,7 @@ _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 @dataclass(frozen=True)
 class Shown:
     """A place at the size at which it showed first; `delay` 0: at none. `effect`, `se` in the unit of the
-    response. `own`: the description says a size for it alone."""
+    response. `own`: whether the description has a size for it alone."""
 
     factor: str
     delay: int
@@ -51,13 +51,13 @@ class Shown:
     own: bool = False
 
     def adds(self, size: int) -> float:
-        """To a run, in proportion to what it showed; 0 for one that did not show."""
+        """Time added to a run, in proportion to the effect seen; 0 for a place that did not show."""
         return self.effect * size / self.delay if self.delay else 0.0
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """`base`: mean response without a delay. `first`, `largest`: sizes that were tried first and last."""
+    """`base`: mean response without a delay. `first`, `largest`: first and last size tried."""
 
     base: float
     unit: str
@@ -77,20 +77,20 @@ class Pilot:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of every place, as the description should say it; empty where that would show nothing."""
+        """The size of every place, for the description; empty if it would show nothing."""
         sizes = {p.factor: (p.delay or self.largest) if p.own else self.common for p in self.places}
         shown = any(place.delay and sizes[place.factor] for place in self.places)
         return {name: size for name, size in sizes.items() if size} if shown else {}
 
     @property
     def size(self) -> int:
-        """The largest of those places that show; 0 if there is none."""
+        """The largest size of those places that show; 0 if there is none."""
         sizes = self.sizes
         return max((sizes.get(place.factor, 0) for place in self.places if place.delay), default=0)
 
     @property
     def reason(self) -> str:
-        """Why these sizes, in words."""
+        """The reason for these sizes, in words."""
         silent = [place.factor for place in self.places if not place.delay]
         words = f"{', '.join(silent)} did not show up to {self.largest} units" if silent else ""
         if len(silent) == len(self.places):
@@ -117,7 +117,7 @@ class Pilot:
 
 
 def places_of(experiment: Experiment) -> tuple[int, ...]:
-    """Factors that are delays whose size the description says.
+    """Factors that are delays with a size in the description.
 
     Raises
     ------
@@ -143,14 +143,14 @@ def _own(factor: Factor) -> bool:
 
 
 def sized(experiment: Experiment, size: int) -> Experiment:
-    """With this delay at every place."""
+    """The experiment with this delay at every place."""
     flags = tuple(_DELAY.sub(rf"\g<1>{size}", flag) for flag in experiment.program.flags)
     factors = tuple(replace(f, delay=size) if _own(f) else f for f in experiment.factors)
     return replace(experiment, program=replace(experiment.program, flags=flags), factors=factors)
 
 
 def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
-    """With the sizes that the pilot found: each place its own where the description says one for it."""
+    """The experiment with the sizes found by the pilot: a place's own if the description has one."""
     sizes, described = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
     factors = tuple(replace(f, delay=sizes[f.name]) if _own(f) and f.name in sizes else f
                     for f in experiment.factors)  # fmt: skip
@@ -158,7 +158,7 @@ def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
 
 
 def sizes_of(experiment: Experiment) -> tuple[int, ...]:
-    """From a ninth of the size that the description says upwards, each three times the one before."""
+    """From a ninth of the size in the description upwards, each three times the one before."""
     described = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
     described += [experiment.factors[j].delay for j in places_of(experiment) if _own(experiment.factors[j])]
     first = max(1, min(described) // STEP**2)
@@ -166,7 +166,7 @@ def sizes_of(experiment: Experiment) -> tuple[int, ...]:
 
 
 def pilot_commands(experiment: Experiment) -> tuple[str, ...]:
-    """Every command that a pilot may execute, for the user to agree to."""
+    """Every command that a pilot may run, for the user to agree to."""
     sizes = sizes_of(experiment)
     pairs = [(sized(experiment, sizes[0]), _levels(experiment))]
     pairs += [(sized(experiment, s), _levels(experiment, j)) for s in sizes for j in places_of(experiment)]
@@ -174,20 +174,20 @@ def pilot_commands(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _levels(experiment: Experiment, high: int = -1) -> tuple[int, ...]:
-    """Everything at its lowest but one."""
+    """All factors at their lowest level except one."""
     return tuple(1 if j == high else level for j, level in enumerate(experiment.lowest))
 
 
 def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
-    """Run it; every run is on the disk before the next begins. One of the same description that was stopped
-    goes on, one that had ended is replaced.
+    """Run the pilot; every run is on disk before the next begins. A stopped pilot of the same description is
+    resumed, a finished one is replaced.
 
     Places that showed are not delayed further, so that runs stay short.
 
     Raises
     ------
-    RunError : something cannot be built or run. ExperimentError : no place has a size, trials are being
-    run, or somebody has changed the runs so far. Cancelled : by `progress`, or stopped.
+    RunError : something cannot be built or run. ExperimentError : no place has a size, trials are being run,
+        or the runs so far were changed. Cancelled : by `progress`, or stopped.
     """
     progress = progress or Progress()
     experiment = runner.experiment
@@ -226,7 +226,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             left = [j for j in places if j not in shown]
             for j in generator.permutation(np.repeat(left, _EACH)).tolist():
                 runs.setdefault((j, largest), []).append(measure(largest, j))
-            base.append(measure(sizes[0], -1))  # so that a drift of the machine is no effect
+            base.append(measure(sizes[0], -1))  # so that drift of the machine is no effect
             sigma = _sigma([base, *runs.values()])
             for j in left:
                 effect = _difference(experiment.factors[j], largest, runs[j, largest], base, sigma)
@@ -244,8 +244,8 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
 
 
 def _begun(experiment: Experiment) -> Path:
-    """The file of runs: of a pilot of this description that was stopped, but for an unfinished line; else a
-    new one."""
+    """The file of runs: that of a stopped pilot of this description, without an unfinished line; else a new
+    one."""
     path = experiment.folder / PILOT
     head = f"# {json.dumps(experiment.identity(), sort_keys=True)}\nrun,factor,delay,response\n"
     text = path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
@@ -271,7 +271,7 @@ def _known(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> f
 
 
 def _sigma(groups: Sequence[Sequence[float]]) -> float:
-    """Standard deviation of one run, from all that were run alike."""
+    """Standard deviation of one run, from all groups of equal runs."""
     ss = sum(float(((np.asarray(g) - np.mean(g)) ** 2).sum()) for g in groups)
     return math.sqrt(ss / sum(len(g) - 1 for g in groups))
 
@@ -282,7 +282,7 @@ def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[fl
 
 
 def sizing_rows(pilot: Pilot) -> list[Mapping[str, object]]:
-    """A row for every place; `take`: the size that it should be given."""
+    """A row for every place; `take`: the size it should get."""
     sizes = pilot.sizes
     return [
         {

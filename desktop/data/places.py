@@ -1,7 +1,7 @@
-"""Places in a program's sources for artificial delays: those that are prepared, and those that can be.
+"""Places for artificial delays in a program's sources: prepared ones, and those that can be prepared.
 
 A prepared place is a conditional block ``#ifdef NAME`` (or ``#if defined(NAME)``) whose lines call the delay,
-or in Python the call itself. Every routine and every loop can be one: the delay is written into a copy.
+or in Python the call itself. Every routine and every loop can become one: the delay is written into a copy.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from desktop.data.syntax import Piece, language_of, parse, parts_of, read_source
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: What is called at a place, and the modules beside it.
+#: The function called at a place, and its modules.
 DELAY = "spt_delay"
 _LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(\d+)", re.MULTILINE)
-#: What `prepared` writes into Python, whose lines no directive counts.
+#: Written by `prepared` into Python, where no directive sets line numbers.
 _OURS = b"  # a place of Phasewright"
-#: Routines that delays cannot be put into: what they do is known before the program runs, or nothing else.
+#: Routines without place for a delay: they are evaluated at compile time, or must do nothing else.
 _PURE = re.compile(r"\b(constexpr|consteval|pure|elemental|__device__|__global__)\b", re.IGNORECASE)
-#: Statements of Fortran that come before the first that does something.
+#: Statements of Fortran that precede the first executable one.
 _DECLARATIONS = re.compile(
     r"(function|subroutine|program|use|include|import|implicit|parameter|variable|variable_declaration|"
     r"variable_modification|interface|derived_type|derived_type_definition|enum|enumeration_type|comment|"
@@ -39,8 +39,8 @@ _DECLARATIONS = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """A place: its macro ("" of one that is not prepared), file, line (from 1, as in the program's own
-    source), enclosing routine ("" where none is) and construct. `begin`: where its routine or loop does."""
+    """A place: its macro ("" if it is not prepared), file, line (from 1, as in the program's own source),
+    enclosing routine ("" if none) and construct. `begin`: where its routine or loop begins."""
 
     macro: str
     file: str
@@ -49,7 +49,7 @@ class Place:
     construct: str
 
     def factor(self, delay: int = 0) -> Factor:
-        """Switched on by its macro; in Python by the name in a variable of the environment."""
+        """The factor switched on by its macro; in Python by the name in an environment variable."""
         at = (self.file, self.line, self.routine, self.construct)
         if language_of(self.file) == "python":
             on = (("SPT_FACTORS", f"{self.macro}:{{delay}}" if delay else self.macro),)
@@ -58,10 +58,10 @@ class Place:
 
 
 def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tuple[Place, ...]:
-    """Prepared places in `sources` (names below `folder`) that call `call`, one for every macro, in order.
+    """Prepared places in `sources` (names below `folder`) that call `call`, one per macro, in order.
 
-    A routine that calls the delay by itself (an artificial critical section, say) is as good as the delay.
-    Files that are no sources of C, C++, Fortran or Python hold none.
+    A routine that calls the delay unconditionally (an artificial critical section, say) counts as the delay.
+    Files that are no sources of C, C++, Fortran or Python have no places.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tupl
 
 
 def _prepared(call: Piece, name: str, language: str, lines: _Lines) -> tuple[Place | None, str]:
-    """The place of a call of the delay; of one that no macro switches, the routine that calls it always."""
+    """The place of a call of the delay; if no macro switches it, the routine that always calls it."""
     routine = call.enclosing("routine")
     if routine is None:
         return None, ""
@@ -103,26 +103,26 @@ def _prepared(call: Piece, name: str, language: str, lines: _Lines) -> tuple[Pla
             return None, ""
         macro = first.text.decode("utf-8", "replace").strip("\"'")
         return Place(macro, name, lines.own(call.line), routine.name, call.construct), ""
-    # A block around whole routines chooses a variant of the program; it is no place.
+    # A block around whole routines selects a variant of the program; it is no place.
     condition = call.enclosing("condition", "routine")
     while condition is not None and condition.kind == "condition":
         if condition.name:
             at = lines.place(condition)
             return Place(condition.name, name, at, routine.name, call.construct), ""
         while condition is not None and condition.node.type in ("preproc_else", "preproc_elif"):
-            condition = condition.enclosing("condition")  # what its macro does not switch on
+            condition = condition.enclosing("condition")  # what its macro does not enable
         condition = condition.enclosing("condition", "routine") if condition is not None else None
     return None, routine.name.rpartition("::")[2]
 
 
 class _Lines:
-    """Lines of a copy as lines of the program's own source."""
+    """Maps lines of a copy to lines of the program's own source."""
 
     def __init__(self, at: list[int], shift: list[int]) -> None:
         self._at, self._shift = at, shift
 
     def place(self, block: Piece) -> int:
-        """The line of a conditional block: of one that was written into a copy, that of what follows."""
+        """The line of a conditional block; if it was written into a copy, that of the code after it."""
         last = block.node.end_point[0] + (block.node.end_point[1] > 0)
         for follows in (last + 1, last + 2):
             if follows in self._at:
@@ -149,14 +149,14 @@ def _lines(text: bytes, language: str) -> _Lines:
     return _Lines(at, shift)
 
 
-# --- what is not prepared yet ---
+# --- places that are not prepared yet ---
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place that a delay can be written to: `at` its offset in the source's bytes, `end` the line where its
-    routine or loop ends. `share`: of the time of a trace that its routine takes by itself (None: not
-    known)."""
+    """A place where a delay can be inserted: `at` its offset in the source's bytes, `end` the line where its
+    routine or loop ends. `share`: share of the time of a trace spent in its routine, exclusive (None:
+    unknown)."""
 
     place: Place
     at: int
@@ -165,12 +165,12 @@ class Spot:
 
     @property
     def key(self) -> str:
-        """As one names it: ``qsort.c:175``."""
+        """Its name for users: ``qsort.c:175``."""
         return f"{self.place.file}:{self.place.line}"
 
 
 def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
-    """Routines and loops of `sources` (names below `folder`) that can be delayed, in their order.
+    """Routines and loops of `sources` (names below `folder`) that can be delayed, in order.
 
     Raises
     ------
@@ -192,13 +192,13 @@ def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
 
 
 def hottest(offers: Sequence[Spot], seconds: Mapping[str, float]) -> tuple[Spot, ...]:
-    """With the share that their routines have of a profile (region -> exclusive seconds), the largest first;
-    a routine before its loops. Regions are told by their names, without what stands around them."""
+    """The offers with the share of their routines in a profile (region -> exclusive seconds), the largest
+    first; a routine before its loops. Regions are matched by their names without qualifiers."""
     total = sum(seconds.values())
     plain: dict[str, float] = {}
     for region, value in seconds.items():
         plain[_plain(region)] = plain.get(_plain(region), 0.0) + value
-    # Traces do not tell lambdas from where they are made.
+    # Traces do not distinguish lambdas from the function that contains them.
     with_share = [
         replace(
             one,
@@ -212,11 +212,11 @@ def hottest(offers: Sequence[Spot], seconds: Mapping[str, float]) -> tuple[Spot,
 
 
 def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
-    """Those that are named: by routine (``swap``, also without its classes) or by ``file:line``.
+    """The named offers: by routine (``swap``, with or without its classes) or by ``file:line``.
 
     Raises
     ------
-    ValueError : there is none of a name.
+    ValueError : there is none with a name.
     """
     spots: dict[Spot, None] = {}
     for name in names:
@@ -232,18 +232,18 @@ def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
 
 
 def first_choice(offers: Sequence[Spot], most: int) -> tuple[Spot, ...]:
-    """Without a name: routines with most of the time, where that is known, else those that come first; a
-    program's main only where there is nothing else, as it runs once."""
+    """The default: routines with most of the time, if known, else the first ones; a program's main only if
+    there is nothing else, as it runs once."""
     routines = [o for o in offers if o.place.construct in ("function", "routine")]
     several = [o for o in routines if _plain(o.place.routine) not in ("main", "__init__")]
     return tuple((several or routines or list(offers))[:most])
 
 
 def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place, ...]:
-    """Write delays into the sources below `folder`, which are a copy; the places that these are now.
+    """Write delays into the sources below `folder`, which are a copy; returns the prepared places.
 
-    `root`: the folder below it in which the helper files of the delay are. Line numbers stay those of the
-    program's own sources, for compilers and for us.
+    `root`: the folder below it that contains the helper files of the delay. Line numbers stay those of the
+    program's own sources, for compilers and for Phasewright.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def _is_pure(routine: Piece, text: bytes, language: str) -> bool:
 
 
 def _entry(part: Piece, language: str) -> int | None:
-    """The offset where the first statement of a routine or loop may be preceded by another; None: nowhere."""
+    """The offset for a statement before the first one of a routine or loop; None: nowhere."""
     if language == "fortran":
         return _first_of_fortran(part)
     body = part.node.child_by_field_name("body")
@@ -307,7 +307,7 @@ def _entry(part: Piece, language: str) -> int | None:
 
 
 def _is_text(node: Node) -> bool:
-    """A docstring."""
+    """Whether a node is a docstring."""
     inner = node.named_child(0) if node.type == "expression_statement" else None
     return inner is not None and inner.type == "string"
 
@@ -332,20 +332,20 @@ def _first_of_fortran(part: Piece) -> int | None:
 
 
 def _only_declares(node: Node) -> bool:
-    """Whether a conditional block of Fortran holds declarations."""
+    """Whether a conditional block of Fortran contains declarations."""
     inner = [c for c in node.named_children if c.type != "identifier"]
     return bool(inner) and all(_DECLARATIONS.match(c.type) for c in inner)
 
 
 def _written(text: bytes, at: int, macro: str, language: str, ends: bytes) -> bytes:
-    """The delay at an offset; the line that follows keeps its number."""
+    """Insert the delay at an offset; the next line keeps its number."""
     line = text.count(b"\n", 0, at) + 1
     begin = text.rfind(b"\n", 0, at) + 1
     indent = re.match(rb"[ \t]*", text[begin:])
     blank = indent[0] if indent else b""
     if language == "python":
         call = f'{DELAY}("{macro}")'.encode()
-        if text[begin:at].strip():  # on the line of its head
+        if text[begin:at].strip():  # on the same line as its head
             return text[:at] + call + b"; " + text[at:]
         return text[:at] + call + _OURS + ends + blank + text[at:]
     if language == "fortran":
@@ -369,7 +369,7 @@ def _uses(text: bytes, ends: bytes) -> bytes:
         head = routine.node.named_child(0)
         if head is None:
             continue
-        # The statement's node may end before a comment behind it.
+        # The statement's node may end before a comment on its line.
         at = text.find(b"\n", head.end_byte - 1) + 1
         line = lines.own(text.count(b"\n", 0, at) + 1)
         use = b"      use spt_delay_module, only: spt_delay, spt_long => c_long"
@@ -378,7 +378,7 @@ def _uses(text: bytes, ends: bytes) -> bytes:
 
 
 def _imports(text: bytes, ends: bytes) -> bytes:
-    """Python: the module is imported after the docstring and what changes the language."""
+    """Python: import the module after the docstring and the future statements."""
     at = 0
     for statement in parse(text, "python").named_children:
         if statement.type == "comment" or _is_text(statement) or statement.type == "future_import_statement":

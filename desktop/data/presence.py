@@ -1,5 +1,5 @@
-"""Which region each processor is in when, and in which direction and size it sends: what structure events of
-a run are made of. Kept on import in two tables of stretches (`desktop.core.presence`)::
+"""Which region each processor is in over time, and the direction and size of its messages: the basis of a
+run's structure events. Stored on import in two tables of stretches (`desktop.core.presence`)::
 
     presence   begin, end, what, calls, inside   of events: what is a region
     exchanges  begin, end, what, calls, inside   of sends: 0 to a higher location, 1 to a lower one, 2 + k of
@@ -30,14 +30,14 @@ from desktop.progress import Progress
 #: Numbers in ``exchanges``.
 _CLASSES = SIZES + 64
 _SENDS = np.array([k in SENDS for k in sorted(MessageKind)], np.uint8)
-#: What recorders (EZTrace, that of MPI calls) call all of a process's life: no part of the program.
+#: Names that recorders (EZTrace, that of MPI calls) use for all of a process's life: no part of the program.
 LIFE = "Working"
-#: Locations looked at: what most processors do, so many of them say.
+#: Most locations inspected: so many show what most processors do.
 LOOKED_AT = 256
 
 
 class _Noted:
-    """One of the two tables, of one location after the other."""
+    """Builds one of the two tables, location after location."""
 
     def __init__(self, target: DigestTarget, table: str) -> None:
         self._target, self._table = target, table
@@ -87,7 +87,7 @@ class PresenceDigest:
 
 
 def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Structure:
-    """What a run's processors are in when, of so many of them as say it of all."""
+    """The stretches of a run, from enough processors to represent all."""
     progress = progress or Progress()
     places = [i for i, location in enumerate(store.locations) if location.kind == "cpu"]
     if len(places) > LOOKED_AT:
@@ -113,7 +113,7 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
             (clocks[location].common(held[name]) - use.start) * use.unit for name in ("begin", "end")
         )
         what = held["what"].astype(np.int64)
-        # A damaged table may say anything.
+        # A damaged table may contain anything.
         good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (until >= since)
         good &= (held["calls"] > 0) & (held["inside"] >= 0)
         what = what if table == "presence" else -1 - what
@@ -133,8 +133,8 @@ class Structure:
     regions: tuple[Region, ...]
 
     def known(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
-        """The structure events of the part of the run that a curve is of. `marks`: times (s) and texts of
-        what the user marked."""
+        """The structure events in the part of the run covered by a curve. `marks`: times (s) and texts of the
+        user's annotations."""
         start, end = curve.start, curve.start + curve.duration
         known = landmarks(
             self.stretches,
@@ -148,7 +148,7 @@ class Structure:
         return with_standstills(known, curve)
 
     def doings(self, curve: StepCurve) -> Doings:
-        """What names of phases are made of, of the part that `curve`, the utilization, is of."""
+        """The basis for names of phases, in the part covered by `curve`, the utilization."""
         life = np.array([region.name == LIFE for region in self.regions] or [False])
         rows = self.stretches
         return doings(
@@ -182,7 +182,7 @@ class Structure:
 
 
 def _size(bits: int) -> str:
-    """Messages whose bytes have so many bits, in words."""
+    """Messages whose number of bytes has so many bits, in words."""
     if bits == 0:
         return "empty messages"
     low, unit = 1 << (bits - 1), "B"

@@ -1,9 +1,9 @@
 """Summaries of every location's call paths and messages, made on import, and positions in them.
 
-While events are replayed on import (`desktop.data.digest`), `PathNotes` notes every `ROWS` rows what has come
-to each call path since the last time. The exact profile up to any time is the sum of
-the notes before it and a replay of the rows of less than one block (`Profile.at`); that of a range is the
-difference of two. Messages are summed up in the same way, by partner.
+While events are replayed on import (`desktop.data.digest`), `PathNotes` notes every `ROWS` rows what was
+added to each call path since the last note. The exact profile up to any time is the sum of the notes before
+it and a replay of less than one block of rows (`Profile.at`); that of a range is the difference of two.
+Messages are summed up in the same way, by partner.
 
 Tables (rows belong to their location)::
 
@@ -14,7 +14,7 @@ Tables (rows belong to their location)::
     traffic  row, time, peer, ...        before message `row`, the last one being at `time`: number and bytes
                                          of messages sent to and received from `peer` since the last note
 
-Which activity a path is follows from the user's rules, so they are no part of the notes.
+The activity of a path follows from the user's rules, so it is not part of the notes.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from desktop.data.events import MessageKind
 from desktop.data.store import DERIVED, TraceStore
 from desktop.progress import Progress
 
-#: A note of many nodes waits until it is small beside the rows.
+#: A note of many nodes is delayed until it is small compared with the rows.
 ROWS_FOR_EACH = 4
-#: Call paths of a location that are kept apart.
+#: Most call paths of a location that are distinguished.
 PATHS = 1 << 14
-#: Notes (in rows) that are collected before they are handed on.
+#: Notes (in rows) that are collected before they are written.
 _WAITING = 1 << 14
-#: What positions that a `Profile` keeps may take of all memory for caches.
+#: Share of the memory for caches that positions kept by a `Profile` may take.
 KEPT = 0.5
 
 FOLDED_PATHS = "call paths folded"
 
 
 class _Notes:
-    """Rows of a derived table that wait to be handed on: (columns, room), of which `used` (1,) are filled."""
+    """Collected rows of a derived table: (columns, room), of which `used` (1,) are filled."""
 
     def __init__(self, target: DigestTarget, table: str) -> None:
         self._target, self._table = target, table
@@ -56,7 +56,7 @@ class _Notes:
         self.rows = np.empty((len(DERIVED[table]), _WAITING), np.int64)
 
     def make_room(self, location: int, rows: int) -> None:
-        """For so many rows more."""
+        """Make space for `rows` more rows."""
         if int(self.used[0]) + rows > self.rows.shape[1]:
             self.flush(location)
             if rows > self.rows.shape[1]:
@@ -72,7 +72,7 @@ class _Notes:
 
 
 class PathNotes:
-    """Notes on call paths, while `desktop.data.digest` replays the events. Memory: those of one location."""
+    """Notes on call paths, from the replay by `desktop.data.digest`. Memory: the notes of one location."""
 
     def __init__(self, target: DigestTarget) -> None:
         self._target, self.limit = target, PATHS
@@ -108,7 +108,7 @@ class PathNotes:
         self._folding += regions.folds
 
     def finish(self) -> None:
-        """All locations are complete."""
+        """All locations are complete: write the rest."""
         if self._folding:
             self._target.report.add(
                 FOLDED_PATHS,
@@ -120,14 +120,14 @@ class PathNotes:
 
 
 class TrafficDigest:
-    """A `desktop.data.store.Digest`: notes on messages. Memory: those of one location."""
+    """A `desktop.data.store.Digest`: notes on messages. Memory: the notes of one location."""
 
     def __init__(self, target: DigestTarget) -> None:
         self._target = target
         self._location = -1
         self._state = np.zeros(5, np.int64)
         self._sums = np.zeros((4, 1), np.int64)
-        # Those with whom there were messages since the last note, so that nobody looks through all.
+        # Partners with messages since the last note, so that not all are searched.
         self._met = np.empty(1, np.int64)
         self._notes = _Notes(target, "traffic")
 
@@ -152,7 +152,7 @@ class TrafficDigest:
         return self._sums, self._met, self._state, self._notes.used, self._notes.rows
 
     def finish(self) -> None:
-        """The location's messages are complete."""
+        """The location's messages are complete: write the rest."""
         if self._location < 0:
             return
         note_traffic(0, 0, *self._room())
@@ -176,8 +176,8 @@ _AT, _MESSAGES, _NOTED, _MEETINGS, _TIME = range(5)
 def note_traffic(
     at_least: int, for_each: int, sums: Ints, met: Ints, state: Ints, used: Ints, notes: Ints
 ) -> bool:
-    """Note the sums (4, partners), by rising partner, and forget them, if so many messages have come, and
-    `for_each` for each partner; False if there is no room. notes (7, room), of which `used` (1,) are filled.
+    """Write the sums (4, partners), by rising partner, and clear them, if there are `at_least` messages, and
+    `for_each` for each partner; False if there is no space. notes (7, room), of which `used` (1,) are filled.
     """
     rows, meetings = state[_MESSAGES] - state[_NOTED], state[_MEETINGS]
     if rows == 0 or rows < at_least or rows < for_each * meetings:
@@ -205,9 +205,8 @@ def note_messages(
     state: Ints, used: Ints, notes: Ints,
 ) -> bool:  # fmt: skip
     """Add messages, from row ``state[_AT]`` on, to sent, bytes sent, received, bytes received (4, partners)
-    of partner + 1; at the end and after `every` rows `note_traffic`. False if there is no room for that.
-
-    met (partners,): those that have any.
+    of partner + 1; calls `note_traffic` at the end and after `every` rows. False if it has no space. met
+    (partners,): those with messages.
     """
     while True:
         begin = state[_AT]
@@ -244,7 +243,7 @@ def add_notes(noted: Ints, place: Ints, begin: int, end: int, sums: Ints) -> Non
 
 @kernel
 def all_below(values: AnyArray, start: Ints, count: Ints, limit: Ints) -> bool:
-    """Whether the values of each location, `count` from `start` on, are from 0 to below its limit."""
+    """Whether the values of each location, `count` from `start` on, are at least 0 and below its limit."""
     good = True
     for i in range(start.size):
         for k in range(start[i], start[i] + count[i]):
@@ -291,10 +290,10 @@ class Tree(NamedTuple):
 
 
 class Profile:
-    """The notes of a store, and what they say of any time.
+    """The notes of a store, and the profile at any time from them.
 
-    A store that was imported before there were notes is gone through once, and they are kept in memory.
-    Several threads may ask at once, each about other locations.
+    For a store imported before there were notes, they are made in one pass and kept in memory. Several
+    threads may query at once, each other locations.
 
     Raises
     ------
@@ -303,7 +302,7 @@ class Profile:
 
     def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:
         self._store = store
-        self._idle: list[OpenRegions] = []  # of which nobody uses one now
+        self._idle: list[OpenRegions] = []  # currently unused
         self._lock = Lock()
         self._positions = memory.Recent[tuple[str, int, int], _Position](
             lambda position: sum(part.nbytes for part in position), lambda: KEPT * memory.limit()
@@ -323,7 +322,7 @@ class Profile:
         self._check()
 
     def _check(self) -> None:
-        """References point at something, so that kernels may use them as indices unchecked."""
+        """Check that all references are valid, so that kernels may use them as unchecked indices."""
         nodes = self._paths.count + 1
         events, messages = (self._store.places(table)[:, 1] for table in ("events", "messages"))
         good = True
@@ -331,7 +330,7 @@ class Profile:
             good &= all_below(table.columns["row"], table.start, table.count, rows + 1)
             for name in {"node", "top"} & table.columns.keys():
                 good &= all_below(table.columns[name], table.start, table.count, nodes)
-        # Those that have events say where they begin and end.
+        # Notes of locations with events say where they begin and end.
         ends = (self._profile.start + self._profile.count)[events > 0] - 1
         good &= bool(((events > 0) == (self._profile.count > 0)).all())
         good = good and bool((self._profile.columns["row"][ends] == events[events > 0]).all())
@@ -347,10 +346,10 @@ class Profile:
         return Tree(tree, bool((tree[0, 1:] < 0).any()))
 
     def at(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
-        """(cuts, nodes) ticks on each path up to a time, and calls before it.
+        """(cuts, nodes) ticks on each path up to each of `cuts`, and calls before it.
 
-        Ticks count from the first event: between location's first time and that they are negative, so that
-        only differences between two cuts mean something. `cuts`: distinct ticks as recorded.
+        Ticks count from the first event; before it they are negative, so only differences between two cuts
+        are meaningful. `cuts`: distinct ticks as recorded.
         """
         positions = self._remembered("events", location, cuts, self._find)
         return np.stack([ticks for ticks, _ in positions]), np.stack([calls for _, calls in positions])
@@ -358,7 +357,7 @@ class Profile:
     def _remembered(
         self, table: str, location: int, cuts: Ints, find: Callable[[int, Ints], list[_Position]]
     ) -> list[_Position]:
-        """Positions of cuts: those known from before, and those that `find`, given rising cuts, finds."""
+        """Positions of cuts: cached ones, and those computed by `find` from rising cuts."""
         names = [(table, location, cut) for cut in cuts.tolist()]
         positions = list(map(self._positions.get, names))
         missing = np.array([i for i, position in enumerate(positions) if position is None], np.int64)
@@ -453,7 +452,7 @@ class Profile:
 
 
 def _noted_before(notes: Mapping[str, AnyArray], cuts: Ints) -> tuple[Ints, Ints, Ints]:
-    """Where the rows of each note begin and end (notes,), and how many notes are before each cut (cuts,)."""
+    """Begin and end of the rows of each note (notes,), and number of notes before each cut (cuts,)."""
     begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
     ends = np.r_[begins[1:], notes["row"].size]
     return begins, ends, np.searchsorted(notes["time"][begins], cuts, side="left")
