@@ -14,8 +14,8 @@ import pytest
 
 from desktop import cli
 from desktop.data.project_file import write
-from desktop.workbench.contrasting import plain_run
 from desktop.workbench.model import Comparison, Matched, PhaseSettings, Workspace, run_keys
+from desktop.workbench.run_comparison import plain_run
 from tests.data_layer import archives
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -20,8 +20,8 @@ from desktop import cli, resources
 from desktop.core.frames import TABLES
 from desktop.data.project_file import write
 from desktop.errors import DesktopError
-from desktop.workbench.contrasting import plain_run
 from desktop.workbench.model import PhaseSettings, Workspace
+from desktop.workbench.run_comparison import plain_run
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((resources.folder() / "docs" / "notebooks").glob("*.ipynb"))

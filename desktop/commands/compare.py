@@ -96,8 +96,8 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     """
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
-    from desktop.workbench.contrasting import labels_of, load_phased, pairs_by_run
     from desktop.workbench.model import run_keys
+    from desktop.workbench.run_comparison import labels_of, load_phased, pairs_by_run
 
     members, matched, axis, reference, share = select(options)
     if len(members) < 2:
@@ -156,9 +156,9 @@ def select(options: argparse.Namespace) -> tuple[list[Member], tuple[Matched, ..
     """The runs to compare with their phases, and what projects among the files say about the comparison."""
     from desktop.data.project_file import is_project
     from desktop.errors import FileError
-    from desktop.workbench.contrasting import plain_run
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.model import PhaseSettings, run_keys
+    from desktop.workbench.run_comparison import plain_run
 
     explicit = options.n is not None or options.model is not None
     members: list[Member] = []

@@ -77,7 +77,7 @@ def run(
     from desktop.core.phase_names import phase_names
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
-    from desktop.workbench.contrasting import labels_of, load_curve, phased
+    from desktop.workbench.run_comparison import labels_of, load_curve, phased
 
     sides = [select(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
     members = [one for side in sides for one in side]

@@ -133,9 +133,9 @@ def _firm(run: CommandRun, model: PhaseFit) -> tuple[Firm | None, ...]:
         from desktop.core.contrast import Phased, align
         from desktop.core.firmness import over_runs
         from desktop.data.project_file import is_project
-        from desktop.workbench.contrasting import load_phased, plain_run
         from desktop.workbench.keeping import read_workspace
         from desktop.workbench.model import PhaseSettings
+        from desktop.workbench.run_comparison import load_phased, plain_run
 
         of = options.phases
         settings = PhaseSettings(model.model, model.requested, seconds=of.seconds, also=of.also)

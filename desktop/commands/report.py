@@ -202,11 +202,11 @@ def _of_project(
     run that was shown, and its number."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.contrasting import contrast, labels_of
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.limiting import limited
     from desktop.workbench.model import ReportChoices
     from desktop.workbench.presenting import subject
+    from desktop.workbench.run_comparison import contrast, labels_of
 
     words = "n model lock breaks computing classify curve track degrees as_recorded repaired seconds also"
     if any(getattr(options, word) for word in words.split()):

@@ -14,7 +14,7 @@ from desktop.data.columns import Column
 from desktop.remote import named
 
 if TYPE_CHECKING:
-    from desktop.workbench.comparing import ComparedTable
+    from desktop.workbench.effect_comparison import ComparedTable
 
 
 def add_parts(part: Part) -> None:
@@ -59,12 +59,12 @@ def add_parts(part: Part) -> None:
 
 def barriers(options: argparse.Namespace) -> Answer:
     """Waiting at barriers (NISTIR 5139, table 11)."""
-    from desktop.workbench import comparing, effect_rows
+    from desktop.workbench import effect_comparison, effect_rows
 
     if options.cost_se < 0:
         raise ValueError("--cost-se is a standard error, so it is not below zero")
     table = _one(options.table, options.response)
-    pairs = comparing.barriers(table, options.cost, options.cost_se)
+    pairs = effect_comparison.barriers(table, options.cost, options.cost_se)
     if not pairs:
         raise ValueError(f"{options.table.name} has no pair of factors such as FB1_x and FB2_x")
     rows = [
@@ -84,7 +84,7 @@ def barriers(options: argparse.Namespace) -> Answer:
 def versions(options: argparse.Namespace) -> Answer:
     """Effects of two versions (NISTIR 5131, table 2-C)."""
     from desktop.workbench import effect_rows
-    from desktop.workbench.comparing import normalised
+    from desktop.workbench.effect_comparison import normalised
 
     first, second = _one(options.table, options.response), _one(options.other, options.response)
     terms = sorted(normalised(first, second), key=lambda n: -max(abs(n.first), abs(n.second), key=_finite))
@@ -102,7 +102,7 @@ def processors(options: argparse.Namespace) -> Answer:
     """Effects over processors as a/p + b (NISTIR 5139, tables 5 to 8)."""
     from dataclasses import replace
 
-    from desktop.workbench.comparing import over_processors, tables_in
+    from desktop.workbench.effect_comparison import over_processors, tables_in
 
     tables: list[ComparedTable] = []
     for word in options.tables:
@@ -216,7 +216,7 @@ def pin(options: argparse.Namespace) -> Answer:
 
 def _one(path: Path, response: str | None) -> ComparedTable:
     """The only table of a file. ValueError: there are several."""
-    from desktop.workbench.comparing import tables_in
+    from desktop.workbench.effect_comparison import tables_in
 
     tables = tables_in(path, response)
     if len(tables) != 1:
@@ -240,7 +240,7 @@ def scaling(options: argparse.Namespace) -> Answer:
 
 def _two_tables(options: argparse.Namespace) -> Answer:
     from desktop.workbench import effect_rows
-    from desktop.workbench.comparing import two_scales
+    from desktop.workbench.effect_comparison import two_scales
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
@@ -271,7 +271,7 @@ def _mains_at(path: Path, p: float, options: argparse.Namespace) -> ComparedTabl
     """Main effects at `p` processors, where the table tells them apart."""
     from dataclasses import replace
 
-    from desktop.workbench.comparing import tables_in
+    from desktop.workbench.effect_comparison import tables_in
 
     tables = tables_in(path, options.response)
     at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
@@ -284,7 +284,7 @@ def _mains_at(path: Path, p: float, options: argparse.Namespace) -> ComparedTabl
 def _one_factor(options: argparse.Namespace) -> Answer:
     from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
-    from desktop.workbench.comparing import scale_test_of
+    from desktop.workbench.effect_comparison import scale_test_of
 
     names = [options.factor, options.scale]
     table = read_runs(

@@ -180,7 +180,7 @@ def rows(result: JSON) -> list[JSON]:
 
 def _doses(options: argparse.Namespace) -> Answer:
     """Effects over the size of the delay (NISTIR 5131, figure 3)."""
-    from desktop.workbench.comparing import doses, tables_in
+    from desktop.workbench.effect_comparison import doses, tables_in
 
     tables = tables_in(options.runs, options.response)
     if not any(table.delay for table in tables):

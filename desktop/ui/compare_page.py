@@ -32,8 +32,8 @@ from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import button, choices, divided, first_page, labelled, quiet, refill, set_up
 from desktop.ui.tables import tab_separated
-from desktop.workbench.contrasting import MOST, ContrastSnapshot
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
+from desktop.workbench.run_comparison import MOST, ComparisonSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
@@ -66,7 +66,7 @@ class ComparePage(Page):
         self.modeller.subscribe(self._show_phases)
         owner.comparing = self
         self._begin()
-        self._show_snapshot(ContrastSnapshot(), self.bench.snapshot)
+        self._show_snapshot(ComparisonSnapshot(), self.bench.snapshot)
 
     # ---- building
 
@@ -146,10 +146,10 @@ class ComparePage(Page):
     # ---- showing
 
     @property
-    def snapshot(self) -> ContrastSnapshot:
+    def snapshot(self) -> ComparisonSnapshot:
         return self.bench.snapshot
 
-    def _show_snapshot(self, old: ContrastSnapshot, new: ContrastSnapshot) -> None:
+    def _show_snapshot(self, old: ComparisonSnapshot, new: ComparisonSnapshot) -> None:
         """Draw what differs."""
         comparison = new.comparison
         if new.alignment is not old.alignment or new.placement is not old.placement:
@@ -187,7 +187,7 @@ class ComparePage(Page):
         if new.problem != old.problem:
             self.tell_problem(new.problem, lambda: self.modeller.complain(""))
 
-    def _show_answer(self, new: ContrastSnapshot) -> None:
+    def _show_answer(self, new: ComparisonSnapshot) -> None:
         pairs = self.bench.by_hand
         by_hand = {k: frozenset(p for _, p in pairs.get(key, ()) if p >= 0) for k, key in enumerate(new.keys)}
         self.view.set_runs(new.alignment, new.placement, by_hand)
@@ -196,7 +196,7 @@ class ComparePage(Page):
         self.setWindowTitle(f"{', '.join(names)} – {_TITLE}" if names else _TITLE)
         self._show_selection()
 
-    def _show_needs(self, new: ContrastSnapshot) -> None:
+    def _show_needs(self, new: ComparisonSnapshot) -> None:
         count = len(new.entries)
         if new.refining and new.alignment is None:
             text = "The runs are being read…"

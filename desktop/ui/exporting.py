@@ -94,7 +94,7 @@ def material_of(snapshot: Snapshot) -> Material | None:
         locked=snapshot.project.phases.locked,
         doubt=snapshot.document.doubt.short if snapshot.document.doubt else "",
         tracks=tuple(curve for _, curve in snapshot.tracks),
-        predicted=presenting.prediction_of(snapshot.imagined),
+        predicted=presenting.prediction_of(snapshot.what_if),
         firm=snapshot.firm,
         boundaries=snapshot.boundaries,
     )

@@ -148,7 +148,7 @@ class Presentation(QWidget):
         self._material = material_of(new)
         if afresh or self.figure != "curve":
             self._below = None
-        results = ("run", "fit", "sweep", "explained")
+        results = ("run", "fit", "sweep", "statistics")
         changed = any(getattr(new, name) is not getattr(old, name) for name in results)
         if changed or (new.project, new.refining) != (old.project, old.refining):
             self._redraw(below=False)
@@ -197,10 +197,10 @@ class Presentation(QWidget):
         if figure != "accounts":
             return self._material
         snapshot, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
-        explained = snapshot.explained
-        for scope, stats in zip(explained.scopes, explained.stats, strict=False):
-            if scope.phase == (-1 if phase is None else phase) and explained.fit is snapshot.fit:
-                return accounts(scope.label, stats, explained.waits)[0]
+        statistics = snapshot.statistics
+        for scope, stats in zip(statistics.scopes, statistics.stats, strict=False):
+            if scope.phase == (-1 if phase is None else phase) and statistics.fit is snapshot.fit:
+                return accounts(scope.label, stats, statistics.waits)[0]
         return None
 
     def _redraw(self, *, below: bool = True) -> None:
@@ -314,8 +314,8 @@ class Presentation(QWidget):
     def why_text(self) -> str:
         """Why time is lost in the chosen phase, else in the run; "" while that is unknown."""
         snapshot = self._bench.snapshot
-        words, phase = snapshot.explained.words, snapshot.project.view.phase
-        if words is None or snapshot.explained.fit is not snapshot.fit:
+        words, phase = snapshot.statistics.words, snapshot.project.view.phase
+        if words is None or snapshot.statistics.fit is not snapshot.fit:
             return ""
         scope = words.phases[phase] if phase is not None and phase < len(words.phases) else words
         if not scope.causes:
@@ -336,9 +336,9 @@ class Presentation(QWidget):
 
         snapshot = self._bench.snapshot
         assert snapshot.fit is not None and snapshot.document is not None
-        breakpoints, fit = snapshot.fit.breaks.tolist(), snapshot.explained.fit
-        if fit is not None and snapshot.explained.words is not None:
-            self._words = fit.breaks.tolist(), snapshot.explained.words
+        breakpoints, fit = snapshot.fit.breaks.tolist(), snapshot.statistics.fit
+        if fit is not None and snapshot.statistics.words is not None:
+            self._words = fit.breaks.tolist(), snapshot.statistics.words
         # Another fit with these breakpoints may differ in the last digits.
         times, words = self._words
         if len(times) != len(breakpoints) or math.dist(times, breakpoints) >= 1e-9 * breakpoints[-1]:

@@ -58,9 +58,9 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
 from desktop.workbench import presenting
-from desktop.workbench.contrasting import RunComparison
 from desktop.workbench.jobs import Task
 from desktop.workbench.model import OpenOptions
+from desktop.workbench.run_comparison import RunComparison
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 if TYPE_CHECKING:
@@ -353,14 +353,14 @@ class TracePage(Page):
         self._toolbar.addSeparator()
         self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
         submenu = self.menus["View"].addMenu("Panels")
-        explained = self.menus["Help"].addMenu("Panels explained")
+        pages = self.menus["Help"].addMenu("Panels explained")
         for spec in self._specs.values():
             turn = submenu.addAction(spec.title, partial(self._turn_panel, spec.id))
             tip = f"Bring the panel {spec.title.lower()} to the front; hide it if it is there"
             self._turns[spec.id] = set_up(turn, checkable=True, statusTip=tip)
             dock = self._docks[spec.id]
             dock.toggleViewAction().toggled.connect(turn.setChecked)
-            about = explained.addAction(spec.title, partial(self.show_help, spec.page))
+            about = pages.addAction(spec.title, partial(self.show_help, spec.page))
             about.setStatusTip(f"What the panel {spec.title.lower()} shows, in the handbook")
             dock.addAction(about)
             dock.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
@@ -476,15 +476,15 @@ class TracePage(Page):
         self.curve_view.show_over(locked=new.project.phases.locked, firm=new.firm)
         if afresh or view.shown != last.shown:
             self.curve_view.set_shown(view.shown)
-        if new.explained is not old.explained:
-            explained = new.explained
-            self.timeline.view.set_path(explained.path if explained.run is new.run else None)
+        if new.statistics is not old.statistics:
+            statistics = new.statistics
+            self.timeline.view.set_path(statistics.path if statistics.run is new.run else None)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
         if afresh or new.tracks != old.tracks:
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
-        if new.imagined.drawn is not old.imagined.drawn:
-            self.curve_view.show_over(predicted=presenting.prediction_of(new.imagined))
+        if new.what_if.drawn is not old.what_if.drawn:
+            self.curve_view.show_over(predicted=presenting.prediction_of(new.what_if))
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
@@ -900,7 +900,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
-            path=self.workbench.snapshot.explained.path if self.timeline.view.path_shown else None,
+            path=self.workbench.snapshot.statistics.path if self.timeline.view.path_shown else None,
             activities=self.curve_view.activities,
         )  # fmt: skip
         if figure:

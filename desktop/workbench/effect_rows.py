@@ -1,7 +1,7 @@
 """Tables of an experiment as the window, reports and terminals show them: columns and rows.
 
 Effects, the SPT rank, the analysis of variance, and what tables of effects beside each other say
-(`desktop.workbench.comparing`).
+(`desktop.workbench.effect_comparison`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from desktop.core.effects import Effects, ranked
 from desktop.core.units import capital
 from desktop.data.columns import Column, TableRow, Value, records
 from desktop.data.experiment import Factor
-from desktop.workbench.comparing import NormalisedEffect, Pair, ScaledEffect
+from desktop.workbench.effect_comparison import NormalisedEffect, Pair, ScaledEffect
 
 if TYPE_CHECKING:
     from desktop.workbench.experimenting import ExperimentSnapshot
@@ -163,7 +163,7 @@ def anova(analysis: Effects) -> Rows:
 
 # --- tables beside each other ---
 
-#: Of pairs, versions, two scales, and effects over processors of `desktop.workbench.comparing`.
+#: Of pairs, versions, two scales, and effects over processors of `desktop.workbench.effect_comparison`.
 _BARRIERS = (
     Column("Before", name="before"), Column("After", name="after"), Column("FB1", name="barrier.before"),
     Column("FB2", name="barrier.after"), Column("FB2 − FB1", name="barrier.difference"),

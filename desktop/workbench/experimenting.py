@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
     from desktop.data.templates import Asked
-    from desktop.workbench.comparing import ComparedTable
+    from desktop.workbench.effect_comparison import ComparedTable
 
 T = TypeVar("T")
 
@@ -571,7 +571,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def _piloted(self, pilot: Pilot) -> None:
         """Show a pilot, and add its effects to the compared tables."""
         from desktop.data.pilot import PILOT
-        from desktop.workbench.comparing import tables_in
+        from desktop.workbench.effect_comparison import tables_in
 
         experiment, project = self._experiment, self.project
         assert experiment is not None
@@ -752,7 +752,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         several sizes of the delay or numbers of processors."""
 
         def work(job: Job) -> tuple[ComparedTable, ...]:
-            from desktop.workbench.comparing import tables_in
+            from desktop.workbench.effect_comparison import tables_in
 
             return tables_in(path)
 
@@ -905,7 +905,7 @@ def _read_record(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     from desktop.data.project_file import digest_of
     from desktop.data.runs import kind_of, read_table
     from desktop.errors import DesktopError
-    from desktop.workbench.comparing import read_compared
+    from desktop.workbench.effect_comparison import read_compared
 
     settings, problems = record.settings, []
     experiment, imported = None, None
@@ -952,7 +952,7 @@ def _analysis(project: ExperimentProject) -> dict[str, object]:
     from desktop.core.effects import analyse, condensed
     from desktop.core.response_power import powers_of
     from desktop.data.experiment import search, to_trials
-    from desktop.workbench.comparing import by_delay, tables_in
+    from desktop.workbench.effect_comparison import by_delay, tables_in
 
     settings, experiment, imported = project.analysis, project.experiment, project.imported
     parts: tuple[ComparedTable, ...] = ()

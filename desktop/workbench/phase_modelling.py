@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from desktop.core.phase_model import PhaseModel
     from desktop.core.phase_systems import SystemsModel
     from desktop.data.phase_scaling import Traced
-    from desktop.workbench.contrasting import ContrastSnapshot
+    from desktop.workbench.run_comparison import ComparisonSnapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         self._lane_of_phases = self._lane("phases")
         self._last_request: tuple[object, ...] = ()
 
-    def ask(self, contrast: ContrastSnapshot) -> None:
+    def ask(self, contrast: ComparisonSnapshot) -> None:
         """Model the phases of what is compared; nothing where that is as before."""
         alignment = contrast.alignment
         request = (alignment, contrast.keys)

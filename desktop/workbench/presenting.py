@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.material import Mark, Predicted, Subject
     from desktop.data.report import Contents
     from desktop.data.store import TraceStore
-    from desktop.workbench.imagining import Imagined
+    from desktop.workbench.what_if import WhatIf
 
 
 def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[Mark, ...]:
@@ -27,9 +27,9 @@ def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[
     )
 
 
-def prediction_of(imagined: Imagined) -> Predicted | None:
+def prediction_of(what_if: WhatIf) -> Predicted | None:
     """The run with changes, if any are asked for."""
-    prediction = imagined.drawn
+    prediction = what_if.drawn
     curve = None if prediction is None else prediction.curve
     if prediction is None or curve is None:
         return None

@@ -22,7 +22,7 @@ from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 if TYPE_CHECKING:
     from desktop.data.tables import Row
-    from desktop.workbench.explaining import Explained
+    from desktop.workbench.phase_statistics import PhaseStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     """The effects of an experiment, and where they are in the shown trace: its statistics say that."""
 
     KIND, EMPTY = "experiments", EffectsSnapshot()
-    _explained: Explained | None = None  # of which the regions were asked for last
+    _statistics: PhaseStatistics | None = None  # of which the regions were asked for last
     _marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
 
     def select(self, term: str) -> None:
@@ -198,23 +198,23 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
             self._finding.cancel()
-            self._explained = self._marked = None
+            self._statistics = self._marked = None
             self._show(pinned=None, places=())
-        if new.explained is not old.explained:
+        if new.statistics is not old.statistics:
             self._pin()
 
     def _pin(self) -> None:
         """Ask for the regions in the phases, once for the statistics that are there."""
         now = self.workbench.snapshot
-        explained, document = now.explained, now.document
-        if not self._watched or self.snapshot.content is None or document is None or not explained.stats:
+        statistics, document = now.statistics, now.document
+        if not self._watched or self.snapshot.content is None or document is None or not statistics.stats:
             return
-        if explained is self._explained or explained.outdated:
+        if statistics is self._statistics or statistics.outdated:
             return
-        self._explained = explained
+        self._statistics = statistics
         regions = [region.name for region in document.regions]
         phases = [
-            (s.phase, one) for s, one in zip(explained.scopes, explained.stats, strict=True) if s.phase >= 0
+            (s.phase, one) for s, one in zip(statistics.scopes, statistics.stats, strict=True) if s.phase >= 0
         ]
 
         def work(job: Job) -> Pinned:

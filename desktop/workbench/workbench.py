@@ -24,9 +24,7 @@ from desktop.data.naming import run_name
 from desktop.errors import CurveError, DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench, changed
-from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
-from desktop.workbench.imagining import NOTHING_IMAGINED, Imagined, Imagining
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
@@ -43,6 +41,7 @@ from desktop.workbench.model import (
     SpeakerNote,
     View,
 )
+from desktop.workbench.phase_statistics import NO_STATS, Part, PhaseStatistics, StatisticsRequest
 from desktop.workbench.tracing import (
     Document,
     Fits,
@@ -69,6 +68,7 @@ from desktop.workbench.tracing import (
     with_breakpoints,
     with_names,
 )
+from desktop.workbench.what_if import NO_WHAT_IF, WhatIf, WhatIfRunner
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.changes import Changes
@@ -110,7 +110,7 @@ class Snapshot:
     dragged; `sweep_cancelled`: the user does not want every n to be fitted; `landmarks`: structure events of
     the run, None where the curve alone counts; `preparing`: kernels are being compiled, as at the first
     start. `marked`: regions, by their names in the trace, that are to be seen wherever regions are shown.
-    `boundaries`: of iterations, in seconds, that are to be drawn over time. `imagined`: the run with changes.
+    `boundaries`: of iterations, in seconds, that are to be drawn over time. `what_if`: the run with changes.
     `tracks`: curves drawn below the one that is fitted, with their names. `repeated`: a fit, and how firm its
     breakpoints are over runs."""
 
@@ -128,11 +128,11 @@ class Snapshot:
     opening: Task | None = None
     preparing: Task | None = None
     problem: Problem | None = None
-    explained: Explained = NOTHING
+    statistics: PhaseStatistics = NO_STATS
     marked: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
     tracks: tuple[tuple[str, StepCurve], ...] = ()
-    imagined: Imagined = NOTHING_IMAGINED
+    what_if: WhatIf = NO_WHAT_IF
     repeated: tuple[PhaseFit | None, tuple[Firm | None, ...]] = (None, ())
 
     @property
@@ -140,7 +140,7 @@ class Snapshot:
         """Of each inner breakpoint of `fit` how firm it is over repeats: runs, else iterations; () where
         nothing is known."""
         over_runs = self.repeated[1] if self.repeated[0] is self.fit else ()
-        over_iterations = self.explained.firm if self.explained.fit is self.fit else ()
+        over_iterations = self.statistics.firm if self.statistics.fit is self.fit else ()
         if not (over_runs and over_iterations):
             return over_runs or over_iterations
         return tuple(a or b for a, b in zip(over_runs, over_iterations, strict=True))
@@ -178,8 +178,8 @@ class Workbench(EditBench[Snapshot, Project]):
         #: A curve of which the suggested phases are to be taken, with the edit that they belong to.
         self._choosing: tuple[str, str, str] | None = None
         self._curves: tuple[Utilization, dict[str, StepCurve | None]] | None = None  # curves of a utilization
-        self._imagining = Imagining(
-            self._lane("whatif"), self._lane("helps"), lambda imagined: self._show(imagined=imagined)
+        self._what_if = WhatIfRunner(
+            self._lane("whatif"), self._lane("helps"), lambda what_if: self._show(what_if=what_if)
         )
         self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
@@ -264,7 +264,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._resolve(
                 project=project if view is None else replace(project, view=view), document=document, run=run,
                 fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
-                boundaries=(), explained=NOTHING,
+                boundaries=(), statistics=NO_STATS,
             )  # fmt: skip
             self._anew = former is None
             self.sharpen()
@@ -297,7 +297,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 phases = suggested_of(self._phases, run, sweep)
                 self.branch.value = replace(self.project, phases=phases)  # no step of undo
             project = replace(self.project, view=self._view)
-            self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
+            self._resolve(project=project, run=run, fit=None, rows=(), statistics=NO_STATS)
 
         def failed(error: BaseException) -> None:
             problem = problem_of(error)
@@ -395,7 +395,7 @@ class Workbench(EditBench[Snapshot, Project]):
             ("fit", self._fitting, self.cancel_fit),
             ("sweep", self._sweeping, self.cancel_sweep),
             ("waiting", self._tracing_waits, self.cancel_waiting),
-            ("helps", self._imagining.helping, self._imagining.cancel_helps),
+            ("helps", self._what_if.helping, self._what_if.cancel_helps),
         ):
             job = lane.current
             if job is not None and (lane is not self._sweeping or self._widening is not None):
@@ -756,10 +756,10 @@ class Workbench(EditBench[Snapshot, Project]):
             self._watched[who] = parts
         else:
             self._watched.pop(who, None)
-        self._imagine()
+        self._predict()
         if self._watched:
             self._ask_statistics()
-        elif self._counting.busy or self.snapshot.explained.problem:
+        elif self._counting.busy or self.snapshot.statistics.problem:
             self._counting.cancel()
             self._last_request = None
 
@@ -798,8 +798,8 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def failed(error: BaseException) -> None:
             self._causes = causality, None
-            explained = self.snapshot.explained
-            self._show(explained=replace(explained, problem=str(error)))
+            statistics = self.snapshot.statistics
+            self._show(statistics=replace(statistics, problem=str(error)))
 
         self._tracing_waits.submit("Causes of waiting", work, done, failed)
 
@@ -831,11 +831,11 @@ class Workbench(EditBench[Snapshot, Project]):
         def done(waits: Causality) -> None:
             self._causality = store, waits
             self._ask_statistics()
-            self._imagine()
+            self._predict()
 
         def failed(error: BaseException) -> None:
             self._causality, self._why_no_waits = (store, None), str(error)
-            self._show(explained=replace(self.snapshot.explained, waits=str(error)))
+            self._show(statistics=replace(self.snapshot.statistics, waits=str(error)))
 
         self._tracing_waits.submit("Who waited for whom", work, done, failed)
         self._show()  # that it is under way
@@ -851,7 +851,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 self._show()
             else:
                 self._causality, self._why_no_waits = (self._store, None), WAITS_CANCELLED
-                self._show(explained=replace(self.snapshot.explained, waits=WAITS_CANCELLED))
+                self._show(statistics=replace(self.snapshot.statistics, waits=WAITS_CANCELLED))
 
     def _ask_statistics(self) -> None:
         if self._next_request(self.snapshot) is not None:
@@ -866,24 +866,24 @@ class Workbench(EditBench[Snapshot, Project]):
         view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values()) - {"whatif"}
         if not parts:
             return None
-        explained = snapshot.explained
-        iterations = explained.iterations if explained.run is snapshot.run else None
+        statistics = snapshot.statistics
+        iterations = statistics.iterations if statistics.run is snapshot.run else None
         waits = bool(parts & {"accounts", "words"})
         called = dict(snapshot.project.names)
         previous = self._last_request
-        same = previous is not None and previous.called == called and explained.fit is snapshot.fit
+        same = previous is not None and previous.called == called and statistics.fit is snapshot.fit
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
             self._causality_of(snapshot.run) if waits else None,
             self._causes_of(snapshot.run) if waits else None, called,
-            explained.words if same and explained.run is snapshot.run else None, iterations, explained,
+            statistics.words if same and statistics.run is snapshot.run else None, iterations, statistics,
         )  # fmt: skip
         return None if request.same(self._last_request) else request
 
     def _request_statistics(self, request: StatisticsRequest) -> None:
         """Of requests in quick succession (while n is dragged) only the last is answered."""
 
-        def work(job: Job) -> Explained:
+        def work(job: Job) -> PhaseStatistics:
             start = time.monotonic()
             while time.monotonic() - start < self.settle:
                 job.step(0, 0)
@@ -895,21 +895,22 @@ class Workbench(EditBench[Snapshot, Project]):
                 statistics = self._statistics = request.store, Statistics(request.store)
             return request.answer(statistics[1], job, lambda early: self._counting.tell(job, show, early))
 
-        def show(explained: Explained) -> None:
-            if explained.causality is None and not explained.remote and request.parts & {"accounts", "words"}:
+        def show(statistics: PhaseStatistics) -> None:
+            waits = request.parts & {"accounts", "words"}
+            if statistics.causality is None and not statistics.remote and waits:
                 cancelled = self._causality is not None and self._causality[1] is None
-                explained = replace(explained, waits=self._why_no_waits if cancelled else WAITS_RUNNING)
-            self._show(explained=explained)
+                statistics = replace(statistics, waits=self._why_no_waits if cancelled else WAITS_RUNNING)
+            self._show(statistics=statistics)
 
-        def done(explained: Explained) -> None:
-            show(explained)
-            if not explained.remote:
+        def done(statistics: PhaseStatistics) -> None:
+            show(statistics)
+            if not statistics.remote:
                 self._find_causality(request)
             self._find_causes(request)
 
         def failed(error: BaseException) -> None:
             # `_last_request` stays: the same request would only fail again.
-            self._show(explained=Explained(request.fit, problem=str(error)))
+            self._show(statistics=PhaseStatistics(request.fit, problem=str(error)))
 
         self._counting.submit("Statistics", work, done, failed)
 
@@ -918,21 +919,21 @@ class Workbench(EditBench[Snapshot, Project]):
         if changes != self.project.what_if:
             self._edit("change what is different", replace(self.project, what_if=changes), "what if")
 
-    def _imagine(self) -> None:
+    def _predict(self) -> None:
         """Start the prediction that a visible panel or plot needs."""
-        snapshot, imagined = self.snapshot, self.snapshot.imagined
+        snapshot, what_if = self.snapshot, self.snapshot.what_if
         changes = self.project.what_if
         looked_at = any("whatif" in parts for parts in self._watched.values())
-        needed = looked_at or changes is not None or imagined.changes is not None
+        needed = looked_at or changes is not None or what_if.changes is not None
         if not needed or snapshot.preview or snapshot.refining or self._store is None:
             return
         if snapshot.run is not None and snapshot.fit is not None and not snapshot.run.coarse:
             breakpoints, waits = tuple(snapshot.fit.breaks[1:-1].tolist()), self._causality_of(snapshot.run)
             far = self._store.elsewhere is not None  # then the run is replayed there
             if waits is None and not far and self._trace_waits(self._store, snapshot.run.utilization.rules):
-                self._imagining.wait()  # one pass over the events serves both
+                self._what_if.wait()  # one pass over the events serves both
             else:
-                self._imagining.look(self._store, snapshot.run, breakpoints, changes, waits)
+                self._what_if.look(self._store, snapshot.run, breakpoints, changes, waits)
 
     # ---- looking
 
@@ -1002,12 +1003,12 @@ class Workbench(EditBench[Snapshot, Project]):
         request = self._next_request(snapshot)
         if request is not None:
             self._last_request = request
-            if snapshot.explained.scopes:
-                snapshot = replace(snapshot, explained=replace(snapshot.explained, outdated=True))
+            if snapshot.statistics.scopes:
+                snapshot = replace(snapshot, statistics=replace(snapshot.statistics, outdated=True))
         super()._tell(snapshot)
         if request is not None and request is self._last_request:
             self._request_statistics(request)
-        self._imagine()
+        self._predict()
 
     def _look(self, **changes: object) -> None:
         project = self.snapshot.project
@@ -1326,7 +1327,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._sharpening.cancel()
             self._curves = None
             self._counting.cancel()
-            self._imagining.forget()
+            self._what_if.forget()
             self._tracing_waits.cancel()
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace

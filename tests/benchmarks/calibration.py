@@ -27,7 +27,7 @@ from desktop.data import confirm as confirming
 from desktop.data.answer import answer
 
 try:
-    from desktop.workbench import comparing
+    from desktop.workbench import effect_comparison as comparing
 except ImportError:  # an older tree
     comparing = tables
 try:

@@ -47,7 +47,7 @@ from desktop.data.runner import Runner, shown_commands
 from desktop.data.runs import read_table
 from desktop.errors import ExperimentError, RunError
 from desktop.progress import Cancelled, Progress
-from desktop.workbench.comparing import tables_in
+from desktop.workbench.effect_comparison import tables_in
 from tests.experiments import SCRIPT, needs_shell, small
 
 DATA = Path(__file__).parent.parent / "data" / "spt"

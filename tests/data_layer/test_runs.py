@@ -26,7 +26,7 @@ from desktop.data.runs import (
     write_sheet,
 )
 from desktop.errors import TableError
-from desktop.workbench.comparing import tables_in
+from desktop.workbench.effect_comparison import tables_in
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 

@@ -55,7 +55,7 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.watch_page import _processors
-from desktop.workbench.comparing import ScaledEffect
+from desktop.workbench.effect_comparison import ScaledEffect
 from desktop.workbench.modelling import ModelBench
 from tests.inline import Inline
 

@@ -55,7 +55,7 @@ def test_a_switch_draws_it_and_a_project_keeps_that(qtbot, window: TracePage) ->
     assert view.grab().toImage() != before
     assert window.desk._seen().critical_path
     shown = window.workbench.snapshot
-    path, document, run = shown.explained.path, shown.document, shown.run
+    path, document, run = shown.statistics.path, shown.document, shown.run
     assert path is not None and document is not None and run is not None
     with open_store(document.store) as store:
         figure = bars(store, run.rules, run.curve, path=path)
@@ -71,7 +71,7 @@ def test_processors_say_whom_they_make_wait(qtbot, window: TracePage) -> None:
     panel = window.panel("profile")
     panel.kind.setCurrentIndex(panel.kind.findData("locations"))
     panel.kind.activated.emit(panel.kind.currentIndex())
-    qtbot.waitUntil(lambda: window.workbench.snapshot.explained.causes is not None, timeout=TIMEOUT)
+    qtbot.waitUntil(lambda: window.workbench.snapshot.statistics.causes is not None, timeout=TIMEOUT)
     qtbot.waitUntil(lambda: panel.model.frame is not None and "costs" in panel.model.frame, timeout=TIMEOUT)
     table = panel.model.frame
     assert list(table["location"]) == [f"rank {r}" for r in range(4)]

@@ -186,7 +186,7 @@ def test_metrics_are_rows_of_the_statistics(qtbot: QtBot, window: TracePage) -> 
     for n in (2, 3):
         window.workbench.set_n(n)
         qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
-        found = window.workbench.snapshot.explained
+        found = window.workbench.snapshot.statistics
         made.append(found.metrics)
         assert len(found.scopes) == n + 1
         shown = window.panel("statistics").model

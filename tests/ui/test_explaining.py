@@ -51,8 +51,8 @@ def settled(qtbot, window: TracePage, panel: str) -> None:
     window.show_panel(panel)
     qtbot.waitUntil(
         lambda: (
-            bool(window.workbench.snapshot.explained.scopes)
-            and not window.workbench.snapshot.explained.outdated
+            bool(window.workbench.snapshot.statistics.scopes)
+            and not window.workbench.snapshot.statistics.outdated
             and not window.workbench.busy
         ),
         timeout=TIMEOUT,
@@ -61,13 +61,13 @@ def settled(qtbot, window: TracePage, panel: str) -> None:
 
 def test_nothing_is_computed_while_nobody_looks(qtbot, window):
     """At first only the panel of phases is looked at, which says why time is lost."""
-    qtbot.waitUntil(lambda: window.workbench.snapshot.explained.words is not None, timeout=TIMEOUT)
-    explained = window.workbench.snapshot.explained
+    qtbot.waitUntil(lambda: window.workbench.snapshot.statistics.words is not None, timeout=TIMEOUT)
+    explained = window.workbench.snapshot.statistics
     assert explained.calls == () and explained.iterations is None and explained.changes is None
     window._docks["phases"].hide()
     window.workbench.set_n(5)
     qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)
-    assert window.workbench.snapshot.explained.fit is explained.fit
+    assert window.workbench.snapshot.statistics.fit is explained.fit
 
 
 def test_statistics_agree_with_the_store_and_follow_n(qtbot, window, sample):
@@ -76,7 +76,7 @@ def test_statistics_agree_with_the_store_and_follow_n(qtbot, window, sample):
     for n in (3, 5):
         window.workbench.set_n(n)
         settled(qtbot, window, "statistics")
-        found = window.workbench.snapshot.explained
+        found = window.workbench.snapshot.statistics
         assert [scope.label for scope in found.scopes] == ["Whole run", *(f"Phase {k + 1}" for k in range(n))]
         assert panel.model.columnCount() == n + 2
         accounts = {one for stats in found.stats for one, _ in stats.account_parts()}
@@ -97,11 +97,11 @@ def test_details_follow_phase_and_selection(qtbot, window):
     window.workbench.set_n(4)
     window.workbench.select_phase(1)
     settled(qtbot, window, "profile")
-    found = window.workbench.snapshot.explained
+    found = window.workbench.snapshot.statistics
     assert found.scopes[found.focus].key == "phase 1"
     window.workbench.select((0.1, 0.3))
     settled(qtbot, window, "profile")
-    found = window.workbench.snapshot.explained
+    found = window.workbench.snapshot.statistics
     assert found.scopes[found.focus].key == "selection"
     assert "Selection" in window.panel("profile").about.text()
 
@@ -109,7 +109,7 @@ def test_details_follow_phase_and_selection(qtbot, window):
 def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window):
     settled(qtbot, window, "profile")
     panel = window.panel("profile")
-    calls = window.workbench.snapshot.explained.calls
+    calls = window.workbench.snapshot.statistics.calls
     model = panel.view.model()
     assert sum(1 for row in calls if row.depth == 0) == model.rowCount()
     name = next(row.name for row in calls if row.name.startswith("MPI_"))
@@ -128,7 +128,7 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
     panel.kind.setCurrentIndex(panel.kind.findData("flat"))
     panel.kind.activated.emit(panel.kind.currentIndex())
     shares = [panel.view.model().index(i, 1).data() for i in range(panel.view.model().rowCount())]
-    assert len(shares) == len(window.workbench.snapshot.explained.flat)
+    assert len(shares) == len(window.workbench.snapshot.statistics.flat)
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     copied = QGuiApplication.clipboard().text().splitlines()
@@ -138,18 +138,18 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
 def test_messages_show_who_sends_to_whom(qtbot, window):
     settled(qtbot, window, "messages")
     panel = window.panel("messages")
-    talk = window.workbench.snapshot.explained.stats[0].messages
+    talk = window.workbench.snapshot.statistics.stats[0].messages
     assert panel.model.rowCount() == talk.sender.size
     assert f"{int(talk.count.sum()):,}".replace(",", " ") in panel.about.text()
     matrix = panel.matrix
     matrix.grab()
-    size = len(window.workbench.snapshot.explained.names)
+    size = len(window.workbench.snapshot.statistics.names)
     k = int(talk.bytes.argmax())
     pair = talk.sender[k], talk.receiver[k]
     laid, cell = matrix.current_layout, matrix.current_layout.width / size
     place = QPointF(laid.left + (pair[1] + 0.5) * cell, laid.top + (pair[0] + 0.5) * cell)
     assert matrix.cell_at(place) == pair
-    names = window.workbench.snapshot.explained.names
+    names = window.workbench.snapshot.statistics.names
     assert matrix.name_of(pair).startswith(f"{names[pair[0]]} to {names[pair[1]]}: ")
 
 
@@ -159,7 +159,7 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     panel = window.panel("changes")
     text = panel.text.toPlainText()
     assert text.count("Breakpoint ") >= 3 and "Breakpoint 1 at" in text
-    changes = window.workbench.snapshot.explained.changes
+    changes = window.workbench.snapshot.statistics.changes
     assert set(changes) == {0, 1, 2} and any(changes.values())
     assert next(c for c in changes.values() if c)[0].sentence in text.replace("\n", " ")
     panel.text.anchorClicked.emit(QUrl("2"))
@@ -184,7 +184,7 @@ def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window
     window.show_panel("phases")
     why = window.panel("phases").why
     qtbot.waitUntil(lambda: "A chain of messages" in why.toPlainText(), timeout=TIMEOUT)
-    told = window.workbench.snapshot.explained.words
+    told = window.workbench.snapshot.statistics.words
     text = why.toPlainText().replace("\n", " ")
     assert text.startswith(told.causes[0].sentence) and told.level in text
     assert [f"Phase {k + 1}" in text for k in range(len(told.phases))] == [True] * len(told.phases)
@@ -203,7 +203,7 @@ def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window
     window.workbench.set_n(2)
     assert why.toPlainText().startswith(told.causes[0].sentence[:20])  # until there is something new
     qtbot.waitUntil(
-        lambda: getattr(window.workbench.snapshot.explained.words, "phases", ())[2:] == (), timeout=TIMEOUT
+        lambda: getattr(window.workbench.snapshot.statistics.words, "phases", ())[2:] == (), timeout=TIMEOUT
     )
     qtbot.waitUntil(lambda: "Phase 3" not in why.toPlainText(), timeout=TIMEOUT)
 
@@ -213,10 +213,10 @@ def test_what_takes_a_pass_is_computed_without_being_asked_for(qtbot, window):
     settled(qtbot, window, "statistics")
     panel = window.panel("statistics")
     seen = []
-    window.workbench.subscribe(lambda _, new: seen.append(new.explained.replayed))
+    window.workbench.subscribe(lambda _, new: seen.append(new.statistics.replayed))
     window.workbench.set_computing(frozenset({Activity.COMPUTING, Activity.IO}))  # other rules: all anew
-    qtbot.waitUntil(lambda: False in seen and window.workbench.snapshot.explained.replayed, timeout=TIMEOUT)
-    found = window.workbench.snapshot.explained
+    qtbot.waitUntil(lambda: False in seen and window.workbench.snapshot.statistics.replayed, timeout=TIMEOUT)
+    found = window.workbench.snapshot.statistics
     stats = found.stats[0]
     assert all(one.replayed is not None and one.accounts is not None for one in found.stats)
     rows = {panel.model.index(k, 0).data(): k for k in range(panel.model.rowCount())}
@@ -228,10 +228,10 @@ def test_what_takes_a_pass_is_computed_without_being_asked_for(qtbot, window):
     kept = found.causality
     window.workbench.set_n(4)
     qtbot.waitUntil(
-        lambda: len(window.workbench.snapshot.explained.stats) == 5 and not window.workbench.busy,
+        lambda: len(window.workbench.snapshot.statistics.stats) == 5 and not window.workbench.busy,
         timeout=TIMEOUT,
     )
-    now = window.workbench.snapshot.explained
+    now = window.workbench.snapshot.statistics
     assert now.replayed and now.causality is kept
     # Serialisation times transfer is communication efficiency (POP).
     if stats.transfer_efficiency is not None:
@@ -245,5 +245,5 @@ def test_closing_while_statistics_are_computed_is_quiet(qtbot, window):
     window.workbench.close_document()
     qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)
     assert not window.workbench._watched, window.workbench._watched
-    assert window.workbench.snapshot.explained.scopes == ()
+    assert window.workbench.snapshot.statistics.scopes == ()
     assert window.panel("statistics").model.rowCount() == 0

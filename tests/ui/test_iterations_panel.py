@@ -30,12 +30,12 @@ def looked_at(qtbot, window, trace: Path):
     qtbot.waitUntil(
         lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
     )
-    assert window.workbench.snapshot.explained.iterations is None  # nobody has asked
+    assert window.workbench.snapshot.statistics.iterations is None  # nobody has asked
     window.show_panel("iterations")
     qtbot.waitUntil(
         lambda: (
-            window.workbench.snapshot.explained.iterations is not None
-            and not window.workbench.snapshot.explained.outdated
+            window.workbench.snapshot.statistics.iterations is not None
+            and not window.workbench.snapshot.statistics.outdated
             and not window.workbench.busy
         ),
         timeout=TIMEOUT,
@@ -47,7 +47,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     sample = next(s.path for s in resources.samples() if "wave1d" in str(s.path))
     panel = looked_at(qtbot, window, sample)
     workbench = window.workbench
-    place = [level.loop.count for level in workbench.snapshot.explained.iterations.levels].index(100)
+    place = [level.loop.count for level in workbench.snapshot.statistics.iterations.levels].index(100)
     panel.level.setCurrentIndex(place)
     panel.level.activated.emit(place)
     level = panel.selected_level
@@ -62,7 +62,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     assert firm.label.endswith("over 99 of 100 iterations")  # where its breakpoint lies in them
     assert firm.x[0] <= panel.chart.content.verticals[0][0] <= firm.x[1]
 
-    found = workbench.snapshot.explained.iterations
+    found = workbench.snapshot.statistics.iterations
     panel.drawn.setChecked(True)
     qtbot.waitUntil(lambda: bool(workbench.snapshot.boundaries))
     assert workbench.snapshot.boundaries == tuple(level.loop.bounds.tolist())
@@ -77,7 +77,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     bounds = workbench.snapshot.fit.breaks
     assert set(level.loop.bounds[1:-1].tolist()) <= set(bounds.tolist())
     assert workbench.snapshot.fit.n in (101, 102)  # what comes before and after the loop
-    assert workbench.snapshot.explained.iterations is found  # not searched for again
+    assert workbench.snapshot.statistics.iterations is found  # not searched for again
     workbench.history.undo()
     assert workbench.snapshot.project.phases == before_split
 

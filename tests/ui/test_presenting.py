@@ -514,7 +514,7 @@ def presented_with_locations(qtbot: QtBot, window: TracePage) -> None:
 def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presentation) -> None:
     """Sentences of the phase at first, then what was written; the audience sees neither."""
     bench = window.workbench
-    qtbot.waitUntil(lambda: bench.snapshot.explained.words is not None and not bench.snapshot.refining)
+    qtbot.waitUntil(lambda: bench.snapshot.statistics.words is not None and not bench.snapshot.refining)
     start, end = bench.snapshot.fit.breaks[1:3].tolist()
     bench.annotate("Look at the halo", (start + end) / 2)
     before = shown.grab().toImage()
@@ -522,7 +522,7 @@ def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presenta
     view = shown.speaker
     assert view is not None
     view.resize(1280, 720)
-    said = bench.snapshot.explained.words.phases[1].sentence
+    said = bench.snapshot.statistics.words.phases[1].sentence
     assert view.notes.toPlainText().startswith(said) and "Look at the halo" in view.notes.toPlainText()
     assert shown.grab().toImage() == before
     for name in ("curve", "timeline", "accounts"):
@@ -539,8 +539,8 @@ def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presenta
     assert view.notes.toPlainText() == "Say <this>"
     assert [note.text for note in bench.snapshot.project.spoken] == ["Say <this>"]
     bench.select_phase(None)
-    qtbot.waitUntil(lambda: bench.snapshot.explained.words is not None, timeout=60_000)
-    assert view.notes.toPlainText().startswith(bench.snapshot.explained.words.paragraph)
+    qtbot.waitUntil(lambda: bench.snapshot.statistics.words is not None, timeout=60_000)
+    assert view.notes.toPlainText().startswith(bench.snapshot.statistics.words.paragraph)
     bench.select_phase(1)
     view.suggested.click()
     assert bench.snapshot.project.spoken == () and view.notes.toPlainText().startswith(said)

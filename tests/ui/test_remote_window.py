@@ -95,8 +95,8 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
 
     # who waited for whom is found where the events are: they do not come for it
     bench.watch("test", frozenset({"accounts"}))
-    qtbot.waitUntil(lambda: bench.snapshot.explained.path is not None, timeout=60_000)
-    found = bench.snapshot.explained
+    qtbot.waitUntil(lambda: bench.snapshot.statistics.path is not None, timeout=60_000)
+    found = bench.snapshot.statistics
     assert found.replayed and found.remote and found.words is not None and not found.waits
     assert found.causality is None and bench._causality is None and not bench._tracing_waits.busy
     with open_trace(far) as store:
@@ -105,16 +105,16 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
 
     # so is what would help, and what the run would last
     bench.watch("test", frozenset({"whatif"}))
-    qtbot.waitUntil(lambda: bool(bench.snapshot.imagined.helps), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(bench.snapshot.what_if.helps), timeout=60_000)
     bench.ask_what_if(Changes(phases=((0, 2.0),)))
-    qtbot.waitUntil(lambda: bench.snapshot.imagined.drawn is not None, timeout=60_000)
-    imagined = bench.snapshot.imagined
-    assert imagined.prediction.duration_s < imagined.prediction.recorded_s and imagined.regions
+    qtbot.waitUntil(lambda: bench.snapshot.what_if.drawn is not None, timeout=60_000)
+    what_if = bench.snapshot.what_if
+    assert what_if.prediction.duration_s < what_if.prediction.recorded_s and what_if.regions
     assert bench._causality is None and not bench._tracing_waits.busy
     with open_trace(far) as store:
         breaks = bench.snapshot.fit.breaks[1:-1].tolist()
-        again = Rerun(store, found.run.utilization, breaks=breaks).predict(imagined.changes)
-    assert again.duration_s == imagined.prediction.duration_s
+        again = Rerun(store, found.run.utilization, breaks=breaks).predict(what_if.changes)
+    assert again.duration_s == what_if.prediction.duration_s
     bench.ask_what_if(None)
     bench.watch("test", frozenset())
 
@@ -180,7 +180,7 @@ def test_a_coarse_curve_is_in_hand_until_the_exact_one_has_come(
         qtbot.waitUntil(lambda: "The exact curve" in str(page.tasks))  # it says what it waits for
         assert "Coarse" in page.curve_view.accessibleDescription()
         assert not page.actions_by_id["report"].isEnabled()
-        assert not bench._counting.busy and not bench.snapshot.explained.stats  # nothing is found out of it
+        assert not bench._counting.busy and not bench.snapshot.statistics.stats  # nothing is found out of it
 
         # n follows the hand
         bench.set_n(5)
@@ -199,7 +199,7 @@ def test_a_coarse_curve_is_in_hand_until_the_exact_one_has_come(
         qtbot.waitUntil(lambda: bench.snapshot.fit is not None and bench.snapshot.fit.n == 5)
         assert "Coarse" not in page.curve_view.accessibleDescription()
         assert page.actions_by_id["report"].isEnabled()
-        qtbot.waitUntil(lambda: bench.snapshot.explained.replayed, timeout=60_000)
+        qtbot.waitUntil(lambda: bench.snapshot.statistics.replayed, timeout=60_000)
         qtbot.waitUntil(lambda: "exact" not in bench.running_fits)
 
         # of one that nobody has touched the suggestion is that of the exact curve

@@ -101,7 +101,7 @@ def times(tmp_path: Path) -> Path:
 
 def settle(qtbot: QtBot, window: TracePage) -> None:
     def idle() -> bool:
-        found = window.workbench.snapshot.explained
+        found = window.workbench.snapshot.statistics
         busy = window.busy or window.desk.projects.busy or found.outdated
         return not busy and not any(side.busy for side in window.desk.sides.values())
 

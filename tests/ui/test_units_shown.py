@@ -98,7 +98,7 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
     main = scene.main
     main.show_panel("statistics")
     panel = main.panel("statistics")
-    qtbot.waitUntil(lambda: bool(panel._explained.replayed) and not main.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: bool(panel._statistics.replayed) and not main.busy, timeout=60_000)
     model = panel.model
     rows = {model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())}
     assert rows["Waiting"].split(" ")[1].startswith("proc·") and "proc" not in rows["Duration"]

@@ -36,7 +36,7 @@ def panel(qtbot, window):
     qtbot.waitUntil(
         lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
     )
-    assert window.workbench.snapshot.imagined.prediction is None  # nobody has asked
+    assert window.workbench.snapshot.what_if.prediction is None  # nobody has asked
     window.show_panel("whatif")
     settled(qtbot, window)
     return window.panel("whatif")
@@ -44,11 +44,11 @@ def panel(qtbot, window):
 
 def settled(qtbot, window):
     def done() -> bool:
-        imagined = window.workbench.snapshot.imagined
+        what_if = window.workbench.snapshot.what_if
         return (
-            imagined.prediction is not None
-            and imagined.helps is not None
-            and not imagined.outdated
+            what_if.prediction is not None
+            and what_if.helps is not None
+            and not what_if.outdated
             and not window.workbench.busy
         )
 
@@ -58,12 +58,12 @@ def settled(qtbot, window):
 def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     bench = window.workbench
     assert panel.words.text().startswith("The run lasts 1168 ms")
-    assert bench.snapshot.imagined.drawn is None and panel.region.count() == 3
+    assert bench.snapshot.what_if.drawn is None and panel.region.count() == 3
     panel.region.setCurrentIndex(panel.region.findText("factor"))
     panel.region_speed.put(2.0)
     panel.region_speed.turned.emit()
     settled(qtbot, window)
-    found = bench.snapshot.imagined.drawn
+    found = bench.snapshot.what_if.drawn
     assert found.changes.regions == (("factor", panel.region_speed.number),)
     assert found.duration_s < found.recorded_s and "factor 2 times faster" in panel.words.text()
     described = window.curve_view.description()
@@ -80,19 +80,19 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
 
     assert panel.reset.isEnabled()
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
-    assert bench.snapshot.imagined.drawn is None and panel.region_speed.number == 1.0
+    assert bench.snapshot.what_if.drawn is None and panel.region_speed.number == 1.0
     assert "predicted" not in [series.ink for series in window.curve_view.description().lanes[0].series]
     assert panel.words.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
     # Also what is being predicted is taken back at once, and sliders go on.
     panel.region_speed.put(4.0)
     panel.region_speed.turned.emit()
-    assert bench.snapshot.imagined.outdated
+    assert bench.snapshot.what_if.outdated
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
     assert panel.words.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
     panel.region_speed.put(2.0)
     panel.region_speed.turned.emit()
     settled(qtbot, window)
-    assert bench.snapshot.imagined.drawn.duration_s == found.duration_s
+    assert bench.snapshot.what_if.drawn.duration_s == found.duration_s
 
 
 def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
@@ -102,13 +102,13 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
         panel.latency.put(latency)
         panel.latency.turned.emit()
     settled(qtbot, window)
-    found = window.workbench.snapshot.imagined.prediction
+    found = window.workbench.snapshot.what_if.prediction
     assert found.changes.network.latency_s == panel.latency.number == 1e-3
     assert found.duration_s > found.recorded_s
     panel.buses.setValue(2)
     settled(qtbot, window)
     bench, nav = window.workbench, window.curve_view.navigation
-    found = bench.snapshot.imagined.prediction
+    found = bench.snapshot.what_if.prediction
     assert found.changes.network.buses == 2
     # The axis is as long as the run would be; what was asked is undone, and kept with the project.
     assert nav.end == nav.b == pytest.approx(found.duration_s)
@@ -119,15 +119,15 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
             Decoder(Path("/"), names()).decode(Project, {"what_if": wrong})
     bench.undo()
     settled(qtbot, window)
-    assert bench.project.what_if is None and bench.snapshot.imagined.drawn is None
+    assert bench.project.what_if is None and bench.snapshot.what_if.drawn is None
     assert panel.network.currentIndex() == 0 and nav.end == nav.b == pytest.approx(found.recorded_s)
     bench.redo()
     settled(qtbot, window)
-    assert bench.snapshot.imagined.drawn.changes == found.changes and panel.buses.value() == 2
+    assert bench.snapshot.what_if.drawn.changes == found.changes and panel.buses.value() == 2
 
 
 def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):
-    helps = window.workbench.snapshot.imagined.helps
+    helps = window.workbench.snapshot.what_if.helps
     order = [(one.bound, -one.saved_s) for one in helps]
     assert order == sorted(order) and not helps[0].bound
     model = panel.helps.model()
@@ -138,7 +138,7 @@ def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):
     place = next(k for k, one in enumerate(helps) if one.title == "forward_solve twice as fast")
     panel.helps.chosen.emit(place)
     settled(qtbot, window)
-    found = window.workbench.snapshot.imagined.drawn
+    found = window.workbench.snapshot.what_if.drawn
     assert found.changes == helps[place].changes
     assert found.saved_s == pytest.approx(helps[place].saved_s)
     assert (panel.region.currentText(), panel.region_speed.number) == (
@@ -154,10 +154,10 @@ def test_other_phases_are_other_changes(qtbot, window, panel):
     panel.phase.setCurrentIndex(4)
     panel.balanced.setChecked(True)
     settled(qtbot, window)
-    assert window.workbench.snapshot.imagined.prediction.changes.balanced == (4,)
+    assert window.workbench.snapshot.what_if.prediction.changes.balanced == (4,)
     window.workbench.set_n(2)  # there is no fifth one any more
     settled(qtbot, window)
-    assert window.workbench.snapshot.imagined.problem == "" and panel.phase.count() == 2
+    assert window.workbench.snapshot.what_if.problem == "" and panel.phase.count() == 2
 
 
 def test_all_settings_are_seen_on_a_small_screen(qtbot, window, panel):

@@ -25,8 +25,8 @@ from desktop.data.experiment import (
 from desktop.data.opening import open_trace
 from desktop.data.runs import holds_experiment
 from desktop.data.statistics import Statistics
-from desktop.workbench import comparing
-from desktop.workbench.comparing import ComparedTable, read_compared
+from desktop.workbench import effect_comparison
+from desktop.workbench.effect_comparison import ComparedTable, read_compared
 from desktop.workbench.experimenting import ExperimentBench
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.inline import Inline
@@ -207,9 +207,9 @@ def test_another_response_and_other_rows(bench):
     bench.choose_rows(None, (("factor", "F2"),))
     assert len(bench.snapshot.effects.trials.y) * 3 == len(table.data.y)
     bench.set_analysis("no blocks", blocks=False)
-    factor, scale = comparing.guess_scale(bench.snapshot.effects)
+    factor, scale = effect_comparison.guess_scale(bench.snapshot.effects)
     assert (factor, scale) == ("x_factor", "x_s")
-    test = comparing.scale_test_of(bench.snapshot.effects, factor, scale)
+    test = effect_comparison.scale_test_of(bench.snapshot.effects, factor, scale)
     assert (test.mu, test.excess, test.excess_se) == pytest.approx((0.5267, 0.0160, 0.0039), abs=1.1e-4)
     assert test.verdict == "does not scale"
     wall = bench.snapshot.effects.mean
@@ -222,9 +222,9 @@ def test_another_response_and_other_rows(bench):
 def test_5417_table_4_needs_a_standard_error_to_have_a_verdict(bench):
     """One run of each treatment has none of its own; with the 0.10 of the report it does not scale."""
     bench.open(DATA / "nistir5417_table4_isolated_factor.csv")
-    words = comparing.guess_scale(bench.snapshot.effects)
-    assert comparing.scale_test_of(bench.snapshot.effects, *words).verdict == "no verdict"
-    test = comparing.scale_test_of(bench.snapshot.effects, *words, se=0.1)
+    words = effect_comparison.guess_scale(bench.snapshot.effects)
+    assert effect_comparison.scale_test_of(bench.snapshot.effects, *words).verdict == "no verdict"
+    test = effect_comparison.scale_test_of(bench.snapshot.effects, *words, se=0.1)
     numbers = (
         test.mu,
         test.factor,
@@ -391,7 +391,7 @@ def test_one_place_at_a_time_gives_effects_against_the_delay(bench, tmp_path):
     for table, mean, trials in ((small_, 21, 1), (large, 32, 2)):
         se = np.sqrt(relative * (mean**2 / trials + 11**2 / 2))
         assert table.effects["f"][1] == pytest.approx(se)
-    ((name, dose),) = comparing.doses(bench.snapshot.parts)
+    ((name, dose),) = effect_comparison.doses(bench.snapshot.parts)
     assert name == "f" and dose.per_unit.tolist() == [0.1, 0.105]
     assert bench.leave_out("5", "restless") and bench.snapshot.parts[1].effects["f"][0] == 19
     assert bench.record().path == path and bench.record().left_out == (("5", "restless"),)
@@ -418,7 +418,7 @@ def test_runs_at_several_sizes_of_the_delay(bench, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     bench.open(path)
     assert [part.delay for part in bench.snapshot.parts] == [100, 300, 1000]
-    found = dict(comparing.doses(bench.snapshot.parts))
+    found = dict(effect_comparison.doses(bench.snapshot.parts))
     assert found["a"].linear and not found["b"].linear
     assert found["a"].per_unit == pytest.approx(0.01, abs=2e-4)
     other = tmp_path / "other.csv"
@@ -438,7 +438,8 @@ def test_effects_alone_are_compared(bench):
     assert bench.snapshot.effects is None and bench.snapshot.problem == ""
     with (DATA / "nistir5417_table3_scaling.csv").open() as file:
         printed = list(csv.DictReader(file))
-    assert {s.term for s in comparing.two_scales(bench.snapshot.parts)} == {r["factor"] for r in printed}
+    scaled = effect_comparison.two_scales(bench.snapshot.parts)
+    assert {s.term for s in scaled} == {r["factor"] for r in printed}
     # Beside another table they come back from a project each with its own effects.
     bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
     bench.add_table(DATA / "nistir5417_tables1_2_iub.csv")
@@ -484,7 +485,7 @@ def image_tables(tmp_path: Path) -> list[ComparedTable]:
 
 
 def test_effects_over_processors_as_5139(tmp_path):
-    found = {s.term: s for s in comparing.over_processors(image_tables(tmp_path))}
+    found = {s.term: s for s in effect_comparison.over_processors(image_tables(tmp_path))}
     slopes = {"F17": -0.974, "F26": -0.964, "F2": 0.012, "F1": -0.057, "F4": -0.049}
     assert {k: found[k].fit.slope for k in slopes} == pytest.approx(slopes, abs=1e-3)
     assert found["F17"].fit.shared == pytest.approx(47.86, abs=0.3)
@@ -493,28 +494,28 @@ def test_effects_over_processors_as_5139(tmp_path):
 
 def test_two_scales_as_5417(tmp_path):
     tables = [t for t in image_tables(tmp_path) if t.processors in (8, 24)]
-    found = {s.term: s for s in comparing.two_scales(tables)}
+    found = {s.term: s for s in effect_comparison.two_scales(tables)}
     f17 = found["F17"]
     assert (f17.middle, f17.interaction, f17.ratio, f17.exponent) == pytest.approx(
         (4.085, -1.945, -0.476, -0.943), abs=1e-3
     )
     with pytest.raises(ValueError, match="two tables with different numbers"):
-        comparing.two_scales(tables[:1])
+        effect_comparison.two_scales(tables[:1])
     with pytest.raises(ValueError, match="needs 3 or more numbers of processors, has 2"):
-        comparing.over_processors(tables)
+        effect_comparison.over_processors(tables)
 
 
 def test_versions_are_normalised_as_5131_table_2c():
     first = read_compared(DATA / "nistir5131_table2_runs.csv")
     second = read_compared(DATA / "nistir5131_table2b_runs_implied.csv")
-    found = comparing.normalised(first, second)
+    found = effect_comparison.normalised(first, second)
     percent = {n.term: n.first for n in found}
     # f1 to f6 are s_lock, push, pop, swap, bubble_sort and code1.
     expected = {"f1": 10.36, "f2": 5.86, "f3": 6.80, "f4": 262.17, "f5": -0.52, "f6": 5.76}
     assert {k: percent[k] for k in expected} == pytest.approx(expected, abs=0.07)
     effects_only = ComparedTable("x", Path(), {"f1": (1.0, 0.1)})
     with pytest.raises(ValueError, match="unperturbed"):
-        comparing.normalised(first, effects_only)
+        effect_comparison.normalised(first, effects_only)
 
 
 def test_barrier_pairs_as_5139_table_11():
@@ -526,12 +527,12 @@ def test_barrier_pairs_as_5139_table_11():
         table[f"FB1_{row['barrier']}"] = (float(row["FB1_effect_s"]), se)
         table[f"FB2_{row['barrier']}"] = (float(row["FB2_effect_s"]), se)
     waits = ComparedTable("5139", Path(), table)
-    found = comparing.barriers(waits)
+    found = effect_comparison.barriers(waits)
     assert [p.before for p in found] == ["FB1_1", "FB1_2", "FB1_3"]
     for pair, row in zip(found, rows, strict=True):
         assert pair.barrier.t == pytest.approx(float(row["t_ratio"]), abs=0.01)
     assert [round(100 * p.barrier.share) for p in found] == [27, 7, 56]
-    assert comparing.barriers(waits, cost=1.0)[1].barrier.difference == pytest.approx(0.0)
+    assert effect_comparison.barriers(waits, cost=1.0)[1].barrier.difference == pytest.approx(0.0)
 
 
 def test_effects_that_do_not_grow_with_the_delay_are_told():
@@ -539,7 +540,7 @@ def test_effects_that_do_not_grow_with_the_delay_are_told():
         effects = {"A": (0.02 * delay, 0.01), "B": (bent, 0.01), "A:B": (0.0, 0.01)}
         return ComparedTable(str(delay), Path(), effects, 10.0, 0, delay)
 
-    found = dict(comparing.doses([table(100, 1.0), table(300, 1.1), table(1000, 1.2)]))
+    found = dict(effect_comparison.doses([table(100, 1.0), table(300, 1.1), table(1000, 1.2)]))
     assert (
         list(found) == ["A", "B"]
         and found["A"].linear
@@ -547,7 +548,7 @@ def test_effects_that_do_not_grow_with_the_delay_are_told():
         and "proportion" in found["B"].warning
     )
     with pytest.raises(ValueError, match="has 0"):
-        comparing.doses([replace(table(1, 1), delay=0.0)])
+        effect_comparison.doses([replace(table(1, 1), delay=0.0)])
 
 
 def test_tables_come_and_go_with_undo(bench, tmp_path):

@@ -24,10 +24,10 @@ from desktop.core.phases import fit
 from desktop.data.explain import explained
 from desktop.data.project_file import write
 from desktop.data.statistics import Statistics
-from desktop.workbench.contrasting import RunComparison
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.limiting import count_outside, limited
 from desktop.workbench.model import KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
+from desktop.workbench.run_comparison import RunComparison
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline
@@ -123,7 +123,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
 
 def shown_stats(bench: Workbench) -> list[dict[str, Any]]:
     """What the panels show, in the words of the command."""
-    kept, run, found = Statistics(bench._store), bench.snapshot.run, bench.snapshot.explained
+    kept, run, found = Statistics(bench._store), bench.snapshot.run, bench.snapshot.statistics
     assert run is not None
     plain = [explained(bench._store, kept, run.utilization, found.stats[0], one) for one in found.stats]
     rows: list[dict[str, Any]] = plain_values(plain)
@@ -159,13 +159,13 @@ def test_the_numbers_are_those_of_start_and_end(
     stats = told(capsys, "stats", trace, "-n", 6, *words)["ranges"]
     bench._show_fit(alone)
     shown = shown_stats(bench)
-    assert [scope.label for scope in found.explained.scopes][:2] == ["Limited range", "Phase 1"]
+    assert [scope.label for scope in found.statistics.scopes][:2] == ["Limited range", "Phase 1"]
     assert len(shown) == len(stats) and stats[0]["name"] == "window"
     for own, theirs in zip(shown, stats, strict=True):
         assert own.pop("changes") == [] and theirs.pop("changes") is not None
         assert own == {key: value for key, value in theirs.items() if key not in ("name", "level")}
     calls = Statistics(bench._store).calls((start, end), found.run.utilization)
-    assert list(found.explained.calls) == calls
+    assert list(found.statistics.calls) == calls
 
 
 def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(

@@ -13,10 +13,10 @@ import pytest
 from desktop.data.classify import Activity
 from desktop.errors import StoreError
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.explaining import StatisticsRequest
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import View
 from desktop.workbench.modelling import ModelBench
+from desktop.workbench.phase_statistics import StatisticsRequest
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 
@@ -91,7 +91,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     made = Room()
     made.bench.open(file)
     made.run()
-    assert made.bench.snapshot.explained.stats and made.bench.snapshot.problem is None
+    assert made.bench.snapshot.statistics.stats and made.bench.snapshot.problem is None
     yield made
     made.projects.close()
     made.bench.close()
@@ -136,10 +136,10 @@ def test_every_answer_tells_them_once_more(room: Room) -> None:
     """Of n at hand only the statistics are still to come: two in all, of which the first says so."""
     bench, lanes = room.bench, room.lanes
     assert room.of(lambda: bench.set_n(9)) == 1
-    assert bench.snapshot.explained.outdated and not bench.snapshot.refining
+    assert bench.snapshot.statistics.outdated and not bench.snapshot.refining
     assert [name for name, lane in lanes.items() if lane.waiting] == ["statistics"]
     assert room.of(room.run) == 1
-    assert not bench.snapshot.explained.outdated
+    assert not bench.snapshot.statistics.outdated
     # Nobody looks at statistics: one.
     bench.watch("statistics", frozenset())
     assert room.of(lambda: bench.set_n(10)) == 1 and not bench.busy
@@ -186,7 +186,7 @@ def test_what_fails_is_tried_again_when_it_is_looked_at_again_and_not_for_ever(
     monkeypatch.setattr(StatisticsRequest, "answer", fail)
     bench.set_n(7)
     room.run()
-    assert len(tried) == 1 and "cannot be read" in bench.snapshot.explained.problem
+    assert len(tried) == 1 and "cannot be read" in bench.snapshot.statistics.problem
     bench.set_n(6)
     room.run()
     assert len(tried) == 2

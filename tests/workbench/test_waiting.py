@@ -24,8 +24,8 @@ from desktop.data.events import Activity
 from desktop.data.remembered import recall
 from desktop.data.store import open_store
 from desktop.data.whatif import RunPrediction
-from desktop.workbench.explaining import Explained
-from desktop.workbench.imagining import Imagined
+from desktop.workbench.phase_statistics import PhaseStatistics
+from desktop.workbench.what_if import WhatIf
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline, Later
@@ -60,26 +60,26 @@ def test_it_follows_the_rules_and_stays_with_the_trace(
     bench: Workbench, held: Later, traces: list[Path]
 ) -> None:
     bench.open(traces[0])
-    first = bench.snapshot.explained
+    first = bench.snapshot.statistics
     assert first.scopes and not first.replayed and first.stats[0].accounts is None
     assert "waiting" in bench.running_fits
     # Rules that change while it is found out: the answer is of the new ones.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
-    assert not bench.snapshot.explained.replayed
+    assert not bench.snapshot.statistics.replayed
     held.run()
-    found = bench.snapshot.explained
+    found = bench.snapshot.statistics
     assert found.replayed and found.causality is not None
     assert Activity.OVERHEAD in found.causality.rules.computing
     assert all(one.accounts is not None for one in found.stats)
     # Another n, another trace, and back: nothing is found out again.
     bench.set_n(2)
-    assert bench.snapshot.explained.replayed and not held.waiting
+    assert bench.snapshot.statistics.replayed and not held.waiting
     mine = bench.branch
     bench.open(traces[1])
     assert len(held.waiting) == 1
     bench.open(traces[0], branch=mine)
     held.run()
-    again = bench.snapshot.explained
+    again = bench.snapshot.statistics
     assert again.replayed and again.causality is found.causality
 
 
@@ -89,7 +89,7 @@ def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -
     give_up()
     held.run()
     bench.set_n(2)
-    assert not bench.snapshot.explained.replayed and not held.waiting and not bench.running_fits
+    assert not bench.snapshot.statistics.replayed and not held.waiting and not bench.running_fits
 
 
 def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[Path]) -> None:
@@ -99,28 +99,26 @@ def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[
     bench.settle = 0.0
     bench.watch("a panel", frozenset({"whatif"}))
     bench.open(traces[0])
-    assert bench.snapshot.imagined.prediction is None and len(held.waiting) == 1
+    assert bench.snapshot.what_if.prediction is None and len(held.waiting) == 1
     bench.watch("another", frozenset({"words"}))
     assert len(held.waiting) == 1
     held.waiting.pop(0)()
     shown = bench.snapshot
-    assert (
-        shown.imagined.prediction is not None and not shown.imagined.outdated and not shown.imagined.problem
-    )
-    program = bench._imagining._program
-    assert program is not None and program.causality is shown.explained.causality
-    assert shown.imagined.helps is None
+    assert shown.what_if.prediction is not None and not shown.what_if.outdated and not shown.what_if.problem
+    program = bench._what_if._program
+    assert program is not None and program.causality is shown.statistics.causality
+    assert shown.what_if.helps is None
     task, give_up = bench.running_fits["helps"]
     assert task.title == "What would help most"
     give_up()
     helping.run()
-    assert bench.snapshot.imagined.helps == () and "helps" not in bench.running_fits
+    assert bench.snapshot.what_if.helps == () and "helps" not in bench.running_fits
     # Other rules: what is drawn is of the former until all is known, and without the pass each is on its own.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
-    assert bench.snapshot.imagined.outdated
+    assert bench.snapshot.what_if.outdated
     bench.cancel_waiting()
-    again = bench.snapshot.imagined
-    assert again.prediction is not None and not again.outdated and bench._imagining._program is not program
+    again = bench.snapshot.what_if
+    assert again.prediction is not None and not again.outdated and bench._what_if._program is not program
     bench.close()
 
 
@@ -154,7 +152,7 @@ def test_words_come_whatever_was_under_way_before(traces: list[Path]) -> None:
         show(last)
         while any(lane.waiting for lane in jobs):
             go_on(draw.choice(jobs), 1)
-        shown, found = bench.snapshot, bench.snapshot.explained
+        shown, found = bench.snapshot, bench.snapshot.statistics
         assert shown.document is not None and shown.document.source == last
         assert found.words is not None and found.fit is shown.fit and not found.outdated
         assert found.causes is not None and found.replayed and not found.problem
@@ -166,22 +164,22 @@ def test_too_little_memory_is_said(
 ) -> None:
     monkeypatch.setattr("desktop.data.memory.available", lambda: 1000)
     bench.open(traces[0])
-    assert "being computed" in bench.snapshot.explained.waits
+    assert "being computed" in bench.snapshot.statistics.waits
     held.run()
-    assert "GiB" in bench.snapshot.explained.waits and bench.snapshot.explained.stats
+    assert "GiB" in bench.snapshot.statistics.waits and bench.snapshot.statistics.stats
     bench.set_n(2)
-    assert "GiB" in bench.snapshot.explained.waits and not held.waiting
+    assert "GiB" in bench.snapshot.statistics.waits and not held.waiting
 
 
 def test_of_large_runs_what_is_looked_at_comes_first(
     bench: Workbench, held: Later, traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("desktop.workbench.explaining.AT_ONCE", 0)
+    monkeypatch.setattr("desktop.workbench.phase_statistics.AT_ONCE", 0)
     bench.open(traces[0])
     bench.set_n(3)
     bench.select_phase(1)
     seen: list[list[bool]] = []
-    bench.subscribe(lambda _, new: seen.append([one.accounts is not None for one in new.explained.stats]))
+    bench.subscribe(lambda _, new: seen.append([one.accounts is not None for one in new.statistics.stats]))
     held.run()
     known = [one for k, one in enumerate(seen) if k == 0 or one != seen[k - 1]]
     assert known == [[False] * 4, [False, False, True, False], [True] * 4]
@@ -203,16 +201,16 @@ def test_it_is_there_at_once_when_the_trace_is_opened_again(
         made.open(trace)
         return made, held
 
-    def found(trace: Path) -> Explained:
+    def found(trace: Path) -> PhaseStatistics:
         bench, held = opened(trace)
         while held.waiting:
             held.run()
         bench.close()
-        assert bench.snapshot.explained.replayed and not bench.snapshot.explained.problem
-        return bench.snapshot.explained
+        assert bench.snapshot.statistics.replayed and not bench.snapshot.statistics.problem
+        return bench.snapshot.statistics
 
     bench, held = opened(traces[0])
-    assert not bench.snapshot.explained.replayed and bench.snapshot.explained.words is None
+    assert not bench.snapshot.statistics.replayed and bench.snapshot.statistics.words is None
     bench.close()
     (store,) = (tmp_path / "cache" / "phasewright" / "imports").glob("*.h5")
     before = store.stat().st_mtime_ns, store.stat().st_size
@@ -229,7 +227,7 @@ def test_it_is_there_at_once_when_the_trace_is_opened_again(
     asked: list[Any] = []
     monkeypatch.setattr(remembered, "recall", lambda *given: asked.append(given) or recall(*given))
     bench, held = opened(moved)
-    again = bench.snapshot.explained
+    again = bench.snapshot.statistics
     assert again.replayed and again.causality is None and again.words == first.words
     for ours, theirs in zip(again.stats, first.stats, strict=True):
         assert ours.account_s == theirs.account_s and ours.accounts is not None
@@ -243,10 +241,10 @@ def test_it_is_there_at_once_when_the_trace_is_opened_again(
                 )
     while held.waiting:
         held.run()
-    assert bench.snapshot.explained.stats[0].account_s == first.stats[0].account_s
+    assert bench.snapshot.statistics.stats[0].account_s == first.stats[0].account_s
     # Of other rules, and of another number of phases, nothing is known.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
-    assert not bench.snapshot.explained.replayed
+    assert not bench.snapshot.statistics.replayed
     bench.close()
 
     with open_store(moved) as it:
@@ -263,11 +261,11 @@ def test_it_is_there_at_once_when_the_trace_is_opened_again(
     found(moved)
     (file,) = (kept_there := tmp_path / "other cache" / "phasewright" / "accounts").iterdir()
     bench, held = opened(moved)
-    assert bench.snapshot.explained.replayed
+    assert bench.snapshot.statistics.replayed
     bench.close()
     file.write_bytes(file.read_bytes()[:-200])
     bench, held = opened(moved)
-    assert not bench.snapshot.explained.replayed
+    assert not bench.snapshot.statistics.replayed
     bench.close()
     shutil.rmtree(kept_there)
     kept_there.write_text("in the way")
@@ -322,8 +320,8 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_is_drawn_has_a_curve_that_was_made_beside_the_window() -> None:
     """Of the run as it was there is none while changes are on their way: the window would make it itself."""
     as_recorded, other = Changes(), Changes(network=IDEAL)
-    before = Imagined(other, RunPrediction(as_recorded, 1.0, 1.0), outdated=True)
+    before = WhatIf(other, RunPrediction(as_recorded, 1.0, 1.0), outdated=True)
     assert before.drawn is None
     found = RunPrediction(other, 0.5, 1.0)
-    assert Imagined(other, found).drawn is found
-    assert Imagined(None, found).drawn is None
+    assert WhatIf(other, found).drawn is found
+    assert WhatIf(None, found).drawn is None

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
-from desktop.workbench.contrasting import ContrastSnapshot
+from desktop.workbench.run_comparison import ComparisonSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.compare_page import ComparePage
 
-CompareCommand: TypeAlias = commands.Command["ComparePage", ContrastSnapshot]
+CompareCommand: TypeAlias = commands.Command["ComparePage", ComparisonSnapshot]
 
 #: The axes with their names and what they are for.
 AXES = {
@@ -24,8 +24,8 @@ AXES = {
     ),
 }
 
-_compared = When[ContrastSnapshot](lambda s: s.alignment is not None, "two runs that are compared")
-_paired = When[ContrastSnapshot](lambda s: bool(s.comparison.matched), "matches that were set by hand")
+_compared = When[ComparisonSnapshot](lambda s: s.alignment is not None, "two runs that are compared")
+_paired = When[ComparisonSnapshot](lambda s: bool(s.comparison.matched), "matches that were set by hand")
 
 
 def _axis(axis: str) -> CompareCommand:

@@ -19,7 +19,7 @@ from desktop.core.power import power_curve, replicates_to_find
 from desktop.core.response_power import Powers
 from desktop.core.units import capital, digits, with_unit
 from desktop.data.chart import MARKS, Axis, Content, Series
-from desktop.workbench.comparing import ScaledEffect
+from desktop.workbench.effect_comparison import ScaledEffect
 from desktop.workbench.effect_rows import effect_word
 
 Corner = tuple[int, int, int]

@@ -34,8 +34,8 @@ from desktop.ui.pages import (
 )
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
-from desktop.workbench import comparing, effect_rows
-from desktop.workbench.comparing import ComparedTable, ScaledEffect
+from desktop.workbench import effect_comparison, effect_rows
+from desktop.workbench.effect_comparison import ComparedTable, ScaledEffect, compared_of
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _TABLES = (
@@ -167,7 +167,7 @@ class CompareStep(Step):
         new = self.bench.snapshot
         if new.effects is None:
             return None
-        return comparing.compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
+        return compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
 
     def _all(self) -> list[ComparedTable]:
         this, new = self._this_table(), self.bench.snapshot
@@ -197,7 +197,7 @@ class CompareStep(Step):
 
     def _draw_barriers(self, this: ComparedTable | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
-        pairs = comparing.barriers(this, cost, cost_se) if this else ()
+        pairs = effect_comparison.barriers(this, cost, cost_se) if this else ()
         self.barrier_words.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
@@ -216,7 +216,7 @@ class CompareStep(Step):
             return
         other = others[self.other.currentData()]
         try:
-            terms = comparing.normalised(this, other)
+            terms = effect_comparison.normalised(this, other)
         except ValueError as error:
             self.version_words.setText(f"Versions cannot be compared: {error}.")
             terms = ()
@@ -229,7 +229,7 @@ class CompareStep(Step):
 
     def _draw_scaling(self) -> None:
         try:
-            scalings = comparing.two_scales(self._all())
+            scalings = effect_comparison.two_scales(self._all())
         except ValueError as error:
             self.scaling_words.setText(f"Two tables are combined here: {error}.")
             self.scaling.show_rows(*effect_rows.scales(()))
@@ -247,7 +247,7 @@ class CompareStep(Step):
         for box in (self.factor, self.scale):
             refill(box, by_text(names))
         if names != self._names and new.effects is not None and len(names) > 1:
-            guess = comparing.guess_scale(new.effects)
+            guess = effect_comparison.guess_scale(new.effects)
             for combo, name in zip((self.factor, self.scale), guess, strict=True):
                 refill(combo, by_text(names), name)
         self._names = names
@@ -261,7 +261,7 @@ class CompareStep(Step):
             return
         factor, scale = str(self.factor.currentData()), str(self.scale.currentData())
         try:
-            t = comparing.scale_test_of(new.effects, factor, scale, self.half_se.value() or None)
+            t = effect_comparison.scale_test_of(new.effects, factor, scale, self.half_se.value() or None)
         except ValueError as error:
             self.verdict.setText(f"No verdict: {error}.")
             self.single.show_rows(columns, [])
@@ -287,7 +287,7 @@ class CompareStep(Step):
         self._over_p_why = self._dose_why = ""
         tables = self._all()
         try:
-            self._scaled = comparing.over_processors(tables)
+            self._scaled = effect_comparison.over_processors(tables)
             self.over_p_words.setText(
                 "Effects over processors fitted by a/p + b (weighted by their standard errors): a is shared, "
                 "b is not. Slope is that of ln effect on ln p."
@@ -297,7 +297,7 @@ class CompareStep(Step):
             self.over_p_words.setText(self._over_p_why)
         self.over_p.show_rows(*effect_rows.over_processors(self._scaled))
         try:
-            self._dosed = comparing.doses(tables)
+            self._dosed = effect_comparison.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
             text = "Effect for each unit of delay; level lines say that the linear model holds."
             if self.dose_shown.currentData() == "effect":

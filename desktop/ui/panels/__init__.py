@@ -16,7 +16,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from desktop.ui.guard import guarded
-from desktop.workbench.explaining import Part
+from desktop.workbench.phase_statistics import Part
 from desktop.workbench.workbench import Snapshot, Workbench
 
 

@@ -25,24 +25,24 @@ class ChangesPanel(Panel):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         phase, old_phase = new.project.view.phase, old.project.view.phase
         names = new.project.names
-        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        unchanged = new.statistics is old.statistics and why_empty(new) == why_empty(old)
         if unchanged and phase == old_phase and names == old.project.names:
             return
-        explained = new.explained
-        if not explained.changes:
+        statistics = new.statistics
+        if not statistics.changes:
             text = why_empty(new)
             if new.run is not None and len(new.rows) == 1:
                 text = "One phase has no inner breakpoint: choose two phases or more."
-            self.text.setHtml(f"<p>{(explained.problem and escape(explained.problem)) or text}</p>")
+            self.text.setHtml(f"<p>{(statistics.problem and escape(statistics.problem)) or text}</p>")
             return
-        ends = {scope.phase: scope.end_s for scope in explained.scopes if scope.phase >= 0}
+        ends = {scope.phase: scope.end_s for scope in statistics.scopes if scope.phase >= 0}
         # The breakpoint of the selected phase first.
-        order = sorted(explained.changes, key=lambda k: (k != phase, k))
+        order = sorted(statistics.changes, key=lambda k: (k != phase, k))
         parts = []
         for k in order:
             head = f"Breakpoint {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
             items = "".join(
-                f"<li>{escape(printable(change.called(names)))}</li>" for change in explained.changes[k]
+                f"<li>{escape(printable(change.called(names)))}</li>" for change in statistics.changes[k]
             )
             items = items or "<li>Nothing differs by more than what also differs within the phases.</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")

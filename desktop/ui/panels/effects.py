@@ -168,7 +168,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
             if trace.document is not None and not trace.document.regions:
                 lines.append("This trace names no regions, so no effect can be found in it.")
             else:
-                lines.append(escape(trace.explained.problem or why_empty(trace)))
+                lines.append(escape(trace.statistics.problem or why_empty(trace)))
         lines += [self._factor_words(factor) for factor in new.places]
         if current is not None and current.problem:
             lines.append(escape(current.problem))

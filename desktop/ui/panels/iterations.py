@@ -90,10 +90,10 @@ class IterationsPanel(Panel):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if self._has_content and not new.boundaries and old.boundaries and self.drawn.isChecked():
             self.drawn.setChecked(False)  # of a run that is no longer shown
-        iterations = new.explained.iterations if new.explained.run is new.run else None
+        iterations = new.statistics.iterations if new.statistics.run is new.run else None
         if iterations is None:
             self._iterations = None
-            self.words.setText(new.explained.problem or self._waiting(new))
+            self.words.setText(new.statistics.problem or self._waiting(new))
             self._arrange()
             return
         if iterations is not self._iterations:

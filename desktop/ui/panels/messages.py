@@ -16,7 +16,7 @@ from desktop.ui.pages import choices, divided, lay_out, row, set_up, stacked
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, FrameView
-from desktop.workbench.explaining import Explained
+from desktop.workbench.phase_statistics import PhaseStatistics
 from desktop.workbench.workbench import Snapshot, Workbench
 
 #: Cells a side at most; of more locations, neighbours share a cell.
@@ -44,7 +44,7 @@ class MessagesPanel(Panel):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._explained = Explained()
+        self._statistics = PhaseStatistics()
         self.matrix = Chart("Matrix of messages", help_at="guide.md#messages")
         self.table = FrameView("Pairs of sender and receiver")
         self.table.show_frame(None, COLUMNS)
@@ -102,30 +102,30 @@ class MessagesPanel(Panel):
         return self.matrix.sizeHint().height() + 2 * _EDGE
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is not old.explained or why_empty(new) != why_empty(old):
-            self._explained = new.explained
+        if new.statistics is not old.statistics or why_empty(new) != why_empty(old):
+            self._statistics = new.statistics
             self._fill()
 
     def _fill(self) -> None:
-        explained = self._explained
-        talk = explained.stats[explained.focus].messages if explained.stats else None
+        statistics = self._statistics
+        talk = statistics.stats[statistics.focus].messages if statistics.stats else None
         none = np.zeros(0, np.int64)
         if talk is None:
             self.matrix.set_content(*self._matrix(none, none, none, (), "B"))
             self.table.show_frame(None)
             none_yet = why_empty(self._workbench.snapshot)
-            self._say(explained.problem or ("This trace has no messages." if explained.stats else none_yet))
+            self._say(statistics.problem or ("This trace has no messages." if statistics.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"
         amount = talk.bytes if by_bytes else talk.count
         self.matrix.set_content(
-            *self._matrix(talk.sender, talk.receiver, amount, explained.names, "B" if by_bytes else "")
+            *self._matrix(talk.sender, talk.receiver, amount, statistics.names, "B" if by_bytes else "")
         )
-        pairs = talk.to_frame(explained.names)
+        pairs = talk.to_frame(statistics.names)
         pairs["receiver"] = pairs["receiver"].replace("", "not known")
         self.table.show_frame(pairs)
         messages = f"{int(talk.count.sum()):,}".replace(",", " ")
-        label, size = explained.scopes[explained.focus].label, _bytes(float(talk.bytes.sum()))
+        label, size = statistics.scopes[statistics.focus].label, _bytes(float(talk.bytes.sum()))
         self._say(f"{label}: {messages} messages, {size}")
 
     def _say(self, text: str) -> None:

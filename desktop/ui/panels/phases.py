@@ -417,7 +417,7 @@ class PhasesPanel(QScrollArea):
     # ---- showing
 
     def _show_words(self, old: Snapshot, new: Snapshot) -> None:
-        words, problem = new.explained.words, new.explained.problem or new.explained.waits
+        words, problem = new.statistics.words, new.statistics.problem or new.statistics.waits
         if words is not None and words.level:
             self.why.show_words(words)
         elif words is not None or problem or new.run is not old.run or not self.why.shows_causes:
@@ -425,7 +425,7 @@ class PhasesPanel(QScrollArea):
         # else the old text stays until there is a new one
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is not old.explained or why_empty(new) != why_empty(old):
+        if new.statistics is not old.statistics or why_empty(new) != why_empty(old):
             self._show_words(old, new)
         if new.project.phases != old.project.phases or new.fit is not old.fit or new.sweep is not old.sweep:
             self._show_project(new)

@@ -10,7 +10,7 @@ from desktop.data.columns import Column
 from desktop.ui.pages import choices, lay_out, row, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, FrameTree
-from desktop.workbench.explaining import Explained
+from desktop.workbench.phase_statistics import PhaseStatistics
 from desktop.workbench.workbench import Snapshot, Workbench
 
 #: Of `desktop.data.statistics.calls_frame`.
@@ -67,7 +67,7 @@ class ProfilePanel(Panel):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._explained = Explained()
+        self._statistics = PhaseStatistics()
         self._names: dict[str, str] = {}
         self._marked: tuple[str, ...] = ()
         self.view = FrameTree("Profile")
@@ -87,31 +87,30 @@ class ProfilePanel(Panel):
         if new.marked != self._marked:
             self._marked = new.marked
             self._mark()
-        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        unchanged = new.statistics is old.statistics and why_empty(new) == why_empty(old)
         if unchanged and new.project.names is self._names:
             return
-        previous, self._explained = self._explained, new.explained
+        previous, self._statistics = self._statistics, new.statistics
         renamed = new.project.names != self._names
         self._names = new.project.names
-        if renamed or any(
-            getattr(previous, name) is not getattr(new.explained, name) for name in ("calls", "flat", "stats")
-        ):
+        stats, names = new.statistics, ("calls", "flat", "stats")
+        if renamed or any(getattr(previous, name) is not getattr(stats, name) for name in names):
             self._fill()
         self._tell()
 
     def _fill(self) -> None:
-        explained, kind = self._explained, self.kind.currentData()
+        statistics, kind = self._statistics, self.kind.currentData()
         columns = {"tree": TREE, "flat": FLAT, "locations": LOCATIONS}[kind]
-        rows = {"tree": explained.calls, "flat": explained.flat, "locations": explained.stats}[kind]
+        rows = {"tree": statistics.calls, "flat": statistics.flat, "locations": statistics.stats}[kind]
         if rows:
             from desktop.data.statistics import calls_frame, locations_frame, profile_frame
 
             parents = None
             if kind == "locations":
-                frame = locations_frame(explained.names, explained.stats[explained.focus])
+                frame = locations_frame(statistics.names, statistics.stats[statistics.focus])
             else:
                 tree = kind == "tree"
-                frame = calls_frame(explained.calls) if tree else profile_frame(explained.flat)
+                frame = calls_frame(statistics.calls) if tree else profile_frame(statistics.flat)
                 if self._names:
                     frame["region"] = [self._names.get(name, name) for name in frame["region"]]
             if kind == "tree":
@@ -136,11 +135,11 @@ class ProfilePanel(Panel):
         self.view.select_rows(rows[:_MARKED])
 
     def _tell(self) -> None:
-        explained = self._explained
-        if explained.problem:
-            self.about.setText(explained.problem)
-        elif explained.scopes:
-            scope = explained.scopes[explained.focus]
+        statistics = self._statistics
+        if statistics.problem:
+            self.about.setText(statistics.problem)
+        elif statistics.scopes:
+            scope = statistics.scopes[statistics.focus]
             self.about.setText("{}, {}".format(scope.label, quantity(scope.end_s - scope.start_s, "s")))
         else:
             self.about.setText(why_empty(self._workbench.snapshot))

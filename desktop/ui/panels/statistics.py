@@ -21,7 +21,7 @@ from desktop.ui.pages import choices, divided, refill, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
-from desktop.workbench.explaining import Explained
+from desktop.workbench.phase_statistics import PhaseStatistics
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class StatisticsPanel(Panel):
             self.picture.activated.connect(lambda _, act=act: act())
         self.scope = choices(_SCOPES, act=workbench.set_scope, narrow=16, accessibleName="Details of")
         self.note = set_up(QLabel(), wordWrap=True)
-        self._explained = Explained()
+        self._statistics = PhaseStatistics()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         for widget in (self.picture, self.scope):
@@ -177,36 +177,36 @@ class StatisticsPanel(Panel):
         self._box.setContentsMargins(6, edge, 6, edge)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        unchanged = new.explained is old.explained and why_empty(new) == why_empty(old)
+        unchanged = new.statistics is old.statistics and why_empty(new) == why_empty(old)
         if unchanged and (new.marked, new.project.names) == (old.marked, old.project.names):
             return
-        self._explained = new.explained
+        self._statistics = new.statistics
         self._fill()
         self._draw()
 
     def _fill(self) -> None:
-        explained = self._explained
-        if explained.scopes:
-            self.scope.setItemText(self.scope.findData("run"), explained.scopes[0].label)
-        self._fill_table(explained)
-        self.note.setText(explained.problem or self._remark())
+        statistics = self._statistics
+        if statistics.scopes:
+            self.scope.setItemText(self.scope.findData("run"), statistics.scopes[0].label)
+        self._fill_table(statistics)
+        self.note.setText(statistics.problem or self._remark())
         for widget in (self.note, self.scope):
             widget.setToolTip(self.note.text())
 
-    def _fill_table(self, explained: Explained) -> None:
+    def _fill_table(self, statistics: PhaseStatistics) -> None:
         """Metrics below each other, ranges beside each other; that in focus in bold."""
         columns = [Column("Quantity", name="metric")]
-        for i, scope in enumerate(explained.scopes):
+        for i, scope in enumerate(statistics.scopes):
             tip = f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}"
             columns.append(Column(scope.label, tip, name=f"{i}", label=f"{i} text"))
-        if not explained.stats:
+        if not statistics.stats:
             self.table.show_frame(None, columns)
             return
         from pandas import DataFrame
 
         from desktop.data.statistics import statistics_frame
 
-        frame = statistics_frame([scope.label for scope in explained.scopes], explained.stats)
+        frame = statistics_frame([scope.label for scope in statistics.scopes], statistics.stats)
         units = frame.attrs.pop("units")  # which pandas would copy with every column that is asked for
         # Arrays: a column of pandas takes longer to get and to set than all that is computed here.
         ranges: dict[str, Floats] = {str(name): frame[name].to_numpy() for name in frame.columns}
@@ -214,12 +214,12 @@ class StatisticsPanel(Panel):
             total = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / total
         marked = self._marked_regions()
-        of_trace = [_of_trace(one) for one in explained.metrics]
+        of_trace = [_of_trace(one) for one in statistics.metrics]
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
-            ranges[metric.name] = np.array([stats.inclusive_s[regions].sum() for stats in explained.stats])
-        for metric, one in zip(of_trace, explained.metrics, strict=True):
-            ranges[metric.name] = np.array([one.mean(at.start_s, at.end_s) for at in explained.scopes])
+            ranges[metric.name] = np.array([stats.inclusive_s[regions].sum() for stats in statistics.stats])
+        for metric, one in zip(of_trace, statistics.metrics, strict=True):
+            ranges[metric.name] = np.array([one.mean(at.start_s, at.end_s) for at in statistics.scopes])
             units = units | {metric.name: one.quantity.unit}
         rows = np.array([ranges[metric.name] for metric in metrics], float)
         texts = [
@@ -229,7 +229,7 @@ class StatisticsPanel(Panel):
         values: dict[str, object] = {f"{i}": column for i, column in enumerate(rows.T)}
         values |= {f"{i} text": list(column) for i, column in enumerate(zip(*texts, strict=True))}
         values["metric"] = [metric.title for metric in metrics]
-        focus = frozenset({f"{explained.focus}"})
+        focus = frozenset({f"{statistics.focus}"})
         marks = RowMarks(
             tone=dict.fromkeys(range(len(marked)), "strong"),
             tip={k: metric.tip for k, metric in enumerate(metrics)},
@@ -251,38 +251,38 @@ class StatisticsPanel(Panel):
         ]
 
     def _remark(self) -> str:
-        explained = self._explained
-        if not explained.stats:
+        statistics = self._statistics
+        if not statistics.stats:
             return why_empty(self._workbench.snapshot)
-        stats = explained.stats[explained.focus]
+        stats = statistics.stats[statistics.focus]
         remarks = [stats.note]
         replayed = stats.replayed
-        remarks += [explained.waits] if replayed is None else [replayed.ideal_note, replayed.waiting_note]
+        remarks += [statistics.waits] if replayed is None else [replayed.ideal_note, replayed.waiting_note]
         if stats.is_processor.any():
             ends = stats.most_loaded(3), stats.idlest(3)
-            named = (", ".join(explained.names[i] for i in few) for few in ends)
+            named = (", ".join(statistics.names[i] for i in few) for few in ends)
             remarks.append("Most loaded: {}. Idlest: {}.".format(*named))
         return " ".join(text for text in remarks if text)
 
     def _chose_column(self, section: int) -> None:
-        scopes = self._explained.scopes
+        scopes = self._statistics.scopes
         if 0 < section <= len(scopes):
             scope = scopes[section - 1]
             self._workbench.select_phase(scope.phase if scope.phase >= 0 else None)
 
     def _draw(self) -> None:
-        explained = self._explained
-        if not explained.stats:
-            why = explained.problem or why_empty(self._workbench.snapshot)
+        statistics = self._statistics
+        if not statistics.stats:
+            why = statistics.problem or why_empty(self._workbench.snapshot)
             self.chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
-        scope, stats = explained.scopes[explained.focus], explained.stats[explained.focus]
+        scope, stats = statistics.scopes[statistics.focus], statistics.stats[statistics.focus]
         if self.picture.currentData() == "accounts":
-            self.chart.set_content(*accounts(scope.label, stats, explained.waits))
+            self.chart.set_content(*accounts(scope.label, stats, statistics.waits))
         elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
-            self.chart.set_content(*_utilization(scope.label, stats, explained.names))
+            self.chart.set_content(*_utilization(scope.label, stats, statistics.names))
         else:
             why = "This source knows its curve only, no locations."
             self.chart.set_content(Content(Axis(""), Axis(""), empty=why))

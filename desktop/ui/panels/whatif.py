@@ -41,7 +41,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 if TYPE_CHECKING:
     from desktop.core.changes import Changes
     from desktop.data.helping import Help
-    from desktop.workbench.imagining import Imagined
+    from desktop.workbench.what_if import WhatIf
 
 _STEPS = 240  # of a slider
 
@@ -93,7 +93,7 @@ class WhatIfPanel(Panel):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._state: Imagined | None = None
+        self._state: WhatIf | None = None
         self._helps: tuple[Help, ...] | None = None
         self._applied: Changes | None = None
         self.words = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
@@ -212,7 +212,7 @@ class WhatIfPanel(Panel):
             self.updateGeometry()
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        state = new.imagined
+        state = new.what_if
         ready = why_empty(new)
         if state is self._state and ready == why_empty(old):
             return
@@ -226,11 +226,11 @@ class WhatIfPanel(Panel):
             self._list(state.helps or ())
         self._enable()
 
-    def _fill_boxes(self, state: Imagined) -> None:
+    def _fill_boxes(self, state: WhatIf) -> None:
         refill(self.region, by_text(state.regions))
         refill(self.phase, {k: f"{k + 1}" for k in range(state.phases)})
 
-    def _say(self, state: Imagined, ready: str) -> None:
+    def _say(self, state: WhatIf, ready: str) -> None:
         prediction = state.prediction
         if state.problem:
             text = state.problem

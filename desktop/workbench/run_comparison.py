@@ -61,7 +61,7 @@ class ComparedRun:
 
 
 @dataclass(frozen=True, eq=False)
-class ContrastSnapshot:
+class ComparisonSnapshot:
     """What is to be shown. `keys`: of the compared runs, in the order of `alignment.runs`. `outdated`: pairs
     set by hand that wait for as many phases as they were set for. While `refining`, the answer is older than
     the question; `problem`: one sentence."""
@@ -84,7 +84,7 @@ class ContrastSnapshot:
         return self.comparison.reference if self.comparison.reference in keys else next(iter(keys), "")
 
 
-class RunComparison(Bench[ContrastSnapshot]):
+class RunComparison(Bench[ComparisonSnapshot]):
     """Compares the runs of the open project while it is `watch`ed, and always tells the workbench how firm
     the breakpoints shown are over them. `deliver`, `executor` as in `Lane`."""
 
@@ -95,7 +95,7 @@ class RunComparison(Bench[ContrastSnapshot]):
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(ContrastSnapshot(), deliver, {"compare": executor} if executor else None)
+        super().__init__(ComparisonSnapshot(), deliver, {"compare": executor} if executor else None)
         self._bench, self._projects = bench, projects
         self._comparing = self._lane("compare")
         self._loaded: tuple[_LoadedRun, ...] = ()
@@ -112,7 +112,7 @@ class RunComparison(Bench[ContrastSnapshot]):
         """Close the comparison and drop its results."""
         self._comparing.cancel()
         self._watched, self._last_request, self._loaded = False, (), ()
-        self.snapshot = ContrastSnapshot()
+        self.snapshot = ComparisonSnapshot()
 
     def close(self) -> None:
         super().close()

@@ -47,7 +47,7 @@ class Scope:
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
+class PhaseStatistics:
     """Statistics of all `scopes` (`stats` in the same order), details of the one in `focus`.
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first; None while
@@ -84,7 +84,7 @@ class Explained:
 
 
 #: The answer before the first request.
-NOTHING = Explained()
+NO_STATS = PhaseStatistics()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class StatisticsRequest:
     called: dict[str, str] = field(default_factory=dict)
     words: Explanation | None = field(default=None, compare=False)
     iterations: Iterations | None = field(default=None, compare=False)
-    previous: Explained = field(default=NOTHING, compare=False)
+    previous: PhaseStatistics = field(default=NO_STATS, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
         return other is not None and all(
@@ -116,8 +116,10 @@ class StatisticsRequest:
             if one.compare
         )
 
-    def answer(self, statistics: Statistics, job: Job, early: Callable[[Explained], None]) -> Explained:
-        """The answer; `statistics`: of the store. `early` is called with parts that are known sooner."""
+    def answer(
+        self, source: Statistics, job: Job, tell: Callable[[PhaseStatistics], None]
+    ) -> PhaseStatistics:
+        """The answer; `source`: of the store. `tell` is called with parts that are known sooner."""
         import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
         use, scopes = self.run.utilization, _scopes(self)
@@ -125,15 +127,13 @@ class StatisticsRequest:
         spans = [(s.start_s, s.end_s) for s in scopes]
         focus = _focus(self, scopes)
         at_once = causality is not None and causality.operations.time.size <= AT_ONCE
-        previous = self.previous if self.previous.replayed and self.previous.scopes == scopes else NOTHING
+        previous = self.previous if self.previous.replayed and self.previous.scopes == scopes else NO_STATS
         same_waits = causality is not None and previous.causality is causality and previous.run is self.run
         words, recalled = self.words, None
         if same_waits and (previous.causes is causes or not at_once):
             stats, at_once = previous.stats, previous.causes is causes
         else:
-            stats = statistics.ranges(
-                spans, use, job, causality=causality if at_once else None, causes=causes
-            )
+            stats = source.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
             recalled = self._recalled(stats, causes is not None) if not at_once else None
             if recalled is not None:
                 (stats, words_then), at_once = recalled, True
@@ -144,13 +144,13 @@ class StatisticsRequest:
                 scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0
             }
             changes = {
-                k: tuple(statistics.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
+                k: tuple(source.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
                 for k in by_phase
                 if k + 1 in by_phase
             }
-        calls = tuple(statistics.calls(spans[focus], use, job)) if "calls" in self.parts else ()
-        flat = tuple(statistics.flat(stats[focus], use))
-        names = tuple(statistics.name(i) for i in range(len(self.store.locations)))
+        calls = tuple(source.calls(spans[focus], use, job)) if "calls" in self.parts else ()
+        flat = tuple(source.flat(stats[focus], use))
+        names = tuple(source.name(i) for i in range(len(self.store.locations)))
         loops = self.iterations
         from desktop.core.phases import BY_HAND
 
@@ -169,34 +169,34 @@ class StatisticsRequest:
             from desktop.data.curves import measured
 
             metrics = measured(self.store, use, ["ALL"], job, METRICS)
-        explained = Explained(
+        answer = PhaseStatistics(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
             words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
             firm=firm, metrics=metrics,
         )  # fmt: skip
         if causality is None:
             if recalled is not None and self.store.elsewhere is not None:
-                early(replace(explained, remote=True))
-                return replace(explained, remote=True, path=self._remote_path())
-            return explained
+                tell(replace(answer, remote=True))
+                return replace(answer, remote=True, path=self._remote_path())
+            return answer
         if "words" in self.parts and words is None and self.fit is not None:
             from desktop.data.root_causes import explain
 
-            early(explained if at_once else replace(explained, replayed=same_waits))
+            tell(answer if at_once else replace(answer, replayed=same_waits))
             breakpoints = [float(b) for b in self.fit.breaks]
-            words = explain(statistics, use, breakpoints, self.fit.names, self.called, job, causality)
-            explained = replace(explained, words=words)
+            words = explain(source, use, breakpoints, self.fit.names, self.called, job, causality)
+            answer = replace(answer, words=words)
         if not at_once:
-            early(replace(explained, replayed=same_waits))
-            (looked_at,) = statistics.ranges([spans[focus]], use, job, causality=causality, causes=causes)
+            tell(replace(answer, replayed=same_waits))
+            (looked_at,) = source.ranges([spans[focus]], use, job, causality=causality, causes=causes)
             stats = (*stats[:focus], looked_at, *stats[focus + 1 :])
-            early(replace(explained, stats=stats, replayed=same_waits))
-            stats = statistics.ranges(spans, use, job, causality=causality, causes=causes)
-            flat = tuple(statistics.flat(stats[focus], use))
-            explained = replace(explained, stats=stats, flat=flat, replayed=True)
+            tell(replace(answer, stats=stats, replayed=same_waits))
+            stats = source.ranges(spans, use, job, causality=causality, causes=causes)
+            flat = tuple(source.flat(stats[focus], use))
+            answer = replace(answer, stats=stats, flat=flat, replayed=True)
         if recalled is None and causes is not None:
-            self._keep(explained)
-        return explained
+            self._keep(answer)
+        return answer
 
     def _ranges(self) -> Ranges | None:
         """What the numbers depend on; None where there are no phases, or only a part is looked at."""
@@ -224,13 +224,13 @@ class StatisticsRequest:
 
         return path_there(self.store, self.run.utilization)
 
-    def _keep(self, explained: Explained) -> None:
+    def _keep(self, answer: PhaseStatistics) -> None:
         from desktop.data.remembered import keep
 
         of = self._ranges()
         if of is not None:
-            rows = zip(explained.scopes, explained.stats, strict=True)
-            keep(self.store, of, [one for scope, one in rows if scope.key != "selection"], explained.words)
+            rows = zip(answer.scopes, answer.stats, strict=True)
+            keep(self.store, of, [one for scope, one in rows if scope.key != "selection"], answer.words)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:

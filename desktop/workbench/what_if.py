@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Imagined:
+class WhatIf:
     """The changes asked for, and what is predicted.
 
     changes : None: none are asked for. prediction : the latest, of these changes unless `outdated`.
@@ -50,7 +50,7 @@ class Imagined:
 #: Seconds after which a prediction is given up for that of newer changes.
 PATIENCE = 0.3
 #: Before the first request.
-NOTHING_IMAGINED = Imagined()
+NO_WHAT_IF = WhatIf()
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class _Basis:
     breakpoints: tuple[float, ...]
 
 
-class Imagining:
+class WhatIfRunner:
     """Holds the replay of a run, and computes predictions (the last request wins) and what would help.
 
-    `show` publishes an `Imagined`.
+    `show` publishes an `WhatIf`.
     """
 
-    def __init__(self, predicting: Lane, helping: Lane, show: Callable[[Imagined], None]) -> None:
+    def __init__(self, predicting: Lane, helping: Lane, show: Callable[[WhatIf], None]) -> None:
         self._predicting, self.helping, self._show = predicting, helping, show
-        self.state = NOTHING_IMAGINED
+        self.state = NO_WHAT_IF
         self._basis: _Basis | None = None
         self._program: Rerun | RerunThere | None = None
         self._recorded: RunPrediction | None = None  # of the run without changes
@@ -80,8 +80,8 @@ class Imagining:
         self._predicting.cancel()
         self.helping.cancel()
         self._basis = self._program = self._recorded = None
-        if self.state is not NOTHING_IMAGINED:
-            self._tell(NOTHING_IMAGINED)
+        if self.state is not NO_WHAT_IF:
+            self._tell(NO_WHAT_IF)
 
     def wait(self) -> None:
         """Mark the prediction as outdated, until who waited for whom is known."""
@@ -123,7 +123,7 @@ class Imagining:
         else:
             self._ask(state)
 
-    def _ask(self, state: Imagined, causality: Causality | None = None) -> None:
+    def _ask(self, state: WhatIf, causality: Causality | None = None) -> None:
         basis, program = self._basis, self._program
         assert basis is not None
         changes = state.changes
@@ -204,6 +204,6 @@ class Imagining:
     def _change(self, **changes: object) -> None:
         self._tell(changed(self.state, changes))
 
-    def _tell(self, state: Imagined) -> None:
+    def _tell(self, state: WhatIf) -> None:
         self.state = state
         self._show(state)

@@ -14,16 +14,6 @@ from desktop.core.curve import StepCurve
 from desktop.errors import ProjectError
 from desktop.progress import Progress
 from desktop.resources import samples
-from desktop.workbench.contrasting import (
-    MOST,
-    RunComparison,
-    contrast,
-    load_curve,
-    load_phased,
-    phased,
-    plain_run,
-    run_names,
-)
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import (
     Comparison,
@@ -33,6 +23,16 @@ from desktop.workbench.model import (
     Workspace,
     contradict,
     run_keys,
+)
+from desktop.workbench.run_comparison import (
+    MOST,
+    RunComparison,
+    contrast,
+    load_curve,
+    load_phased,
+    phased,
+    plain_run,
+    run_names,
 )
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
@@ -69,7 +69,7 @@ def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.
     first = run_comparison.snapshot
     assert first.alignment is not None and first.placement is not None and not first.problem
     assert [run.name for run in first.alignment.runs] == ["run0.csv", "run1.csv", "run2.csv"]
-    monkeypatch.setattr("desktop.workbench.contrasting.load_curve", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("desktop.workbench.run_comparison.load_curve", lambda *_: pytest.fail("read again"))
     run_comparison.refresh()
     assert run_comparison.snapshot.alignment is first.alignment, "nothing was asked"
     run_comparison.change(axis="normalised")
