@@ -1,8 +1,8 @@
-"""Files of plain values: projects, and what is kept for recovery.
+"""Files of plain values: projects, and the state kept for recovery.
 
 A file is JSON with sorted keys: ``format``, ``schema`` and the tree, a dataclass of dataclasses, read and
-written by `desktop.data.structure`. Paths are kept relative to the file's folder, so that a folder may move
-as a whole.
+written by `desktop.data.structure`. Paths are stored relative to the file's folder, so that the folder can be
+moved as a whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCHEMA = 3
 
 
 def _with_settings(content: JSON) -> JSON:
-    """Experiments and tables were paths; now they have settings."""
+    """Experiments and tables were paths once; now they have settings."""
     for workspace in (content.get("tree"), *_inside(content.get("tree"), "workspace")):
         for kind in ("experiments", "tables"):
             for paths in _inside(workspace, kind):
@@ -40,17 +40,17 @@ def _with_settings(content: JSON) -> JSON:
 
 
 def _inside(tree: object, key: str) -> tuple[Any, ...]:
-    """What a tree has under a key, if it is as a tree should be: a stranger's may be anything."""
+    """The list under a key of a tree, if it is well-formed: a file from anyone may contain anything."""
     return (tree[key],) if isinstance(tree, dict) and key in tree else ()
 
 
-#: From the schema of an older file to the next one.
+#: Converters from the schema of an older file to the next one.
 MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {
     1: _with_settings,
-    # Only keys more: the limit of the analysis, degrees of phases.
+    # Only additional keys: the limit of the analysis, degrees of phases.
     2: dict,
 }
-#: Bytes of a project file; annotations of a lifetime are far fewer.
+#: Most bytes of a project file; a lifetime's annotations are far less.
 LIMIT = 1 << 26
 
 
@@ -64,9 +64,9 @@ def is_project(path: Path) -> bool:
 
 
 def digest_of(path: Path) -> str:
-    """By what a file or folder is known again: the SHA-256 of its content; "" where it cannot be read.
+    """The identity of a file or folder: the SHA-256 of its content; "" if it cannot be read.
 
-    Of an experiment that of its description; of another folder, of all files in it.
+    For an experiment that of its description; for another folder, of all files in it.
     """
     digest = hashlib.sha256()
     try:
@@ -81,21 +81,21 @@ def digest_of(path: Path) -> str:
 
 
 def backup_of(path: Path) -> Path:
-    """Where `write` keeps the version before."""
+    """Where `write` keeps the previous version."""
     return path.with_name(f"{path.name}~")
 
 
 def write(path: Path, tree: object, form: str = PROJECT, *, backup: bool = True) -> None:
-    """Write a tree of dataclasses; the file is there whole or as it was before, whenever the process stops.
+    """Write a tree of dataclasses atomically: the file is whole or as before, whenever the process stops.
 
     Raises
     ------
     OSError : it cannot be written.
-    ProjectError : it holds a number that `read` would refuse.
+    ProjectError : it contains a number that `read` would refuse.
     """
     path = place_of(path.absolute())
     content = {"format": form, "schema": SCHEMA, "tree": encode(tree, path.parent)}
-    # Escapes also keep names whose bytes are no text.
+    # Escapes also preserve names whose bytes are not valid text.
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
     if backup and path.exists():
         write_bytes(backup_of(path), path.read_bytes())
@@ -110,7 +110,7 @@ def read(
     *,
     closed: bool = False,
 ) -> Tree:
-    """Read what `write` has written.
+    """Read a file written by `write`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def read(
 
     Raises
     ------
-    ProjectError : it cannot be read, is no project, of a newer version, or not as declared.
+    ProjectError : it cannot be read, is no project, of a newer version, or does not match the declarations.
     """
     path = Path(os.path.realpath(path)) if path.is_symlink() else path.absolute()
     try:
@@ -177,11 +177,11 @@ def is_bundle(path: Path) -> bool:
 
 
 def pack(target: Path, folder: Path, files: Mapping[str, Path], progress: Progress) -> None:
-    """Make a bundle of the project ``folder/BUNDLED`` and of `files`, by their names in it.
+    """Make a bundle of the project ``folder/BUNDLED`` and of `files`, given by their names in the bundle.
 
     Raises
     ------
-    OSError : a file cannot be read or the bundle not be written.
+    OSError : a file cannot be read or the bundle cannot be written.
     Cancelled : by `progress`; nothing is left behind.
     """
     every = {BUNDLED: folder / BUNDLED, **files}
@@ -203,7 +203,7 @@ def pack(target: Path, folder: Path, files: Mapping[str, Path], progress: Progre
 
 
 def unpack_bundle(bundle: Path, folder: Path, progress: Progress) -> Path:
-    """Unpack into `folder`, an empty one, with the limits and refusals of every archive; the project in it.
+    """Unpack into `folder`, which is empty, with the limits of every archive; returns the project in it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reading files that somebody names: plain ones only. Pipes and devices would be waited for without end."""
+"""Reading files named by the user: regular ones only, as reading pipes and devices could block for ever."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from desktop.errors import FileError
 
 
 def alone(path: Path, suffix: str) -> Path | None:
-    """The path itself; of a folder the only file of that suffix in it, if there is one alone."""
+    """The path itself; for a folder the only file with that suffix in it, if there is exactly one."""
     if not path.is_dir():
         return path
     files = [file for file in path.iterdir() if file.suffix.lower() == suffix]
@@ -16,7 +16,7 @@ def alone(path: Path, suffix: str) -> Path | None:
 
 
 def head(path: Path, size: int) -> bytes:
-    """Up to `size` bytes from the beginning, by which the kind of a file is told.
+    """Up to `size` bytes from the beginning, which identify the kind of a file.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def head(path: Path, size: int) -> bytes:
 
 
 def plain(path: Path) -> Path:
-    """The path of a file, if it is one that can be read without waiting.
+    """The path of a file, if it can be read without blocking.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Record a run: the recorder, compiled for this machine, is preloaded into the program.
 
-The recorder's own source says how it works (desktop/recorder). Here is what comes before and after it: the
-compiler, the environment, the words of launchers that do not hand their environment on, and what to say when
-nothing was recorded.
+The recorder's own source explains how it works (desktop/recorder). This module does what comes before and
+after: the compiler, the environment, the options of launchers that do not pass their environment on, and the
+explanation when nothing was recorded.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ FOLDER = "PHASEWRIGHT_RECORD"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run that was recorded: its folder, and how the program ended (an exit code, or minus a signal)."""
+    """A recorded run: its folder, and how the program ended (an exit code, or minus a signal)."""
 
     folder: Path
     code: int
 
 
 def recorder(progress: Progress | None = None) -> Path:
-    """The recorder as a shared object: that of the installed program, else that of the cache, else compiled.
+    """The recorder as a shared object: from the installed program, else from the cache, else compiled.
 
     Raises
     ------
-    RunError : the machine is of another kind, has no compiler, or the compiler fails.
+    RunError : the machine is unsupported, has no compiler, or the compiler fails.
     """
     if why := compiling.obstacle():
         raise RunError(why, hint="record there, and open what was recorded here")
@@ -52,7 +52,7 @@ def recorder(progress: Progress | None = None) -> Path:
     for there in (installed, target):
         if there.exists() and _is_loaded(there):
             return there
-    if {" ", ":"} & set(str(target)):  # which part what is to be preloaded
+    if {" ", ":"} & set(str(target)):  # these separate the libraries to be preloaded
         raise RunError(
             "nothing is preloaded from a folder with a blank or a colon in its name",
             file=cache,
@@ -71,10 +71,10 @@ def recorder(progress: Progress | None = None) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with scratch_folder() as scratch, PartFile(target) as file:
-            # A compiler that is ended leaves its files.
+            # A terminated compiler leaves its files behind.
             done = compiling.compile_to(file.part, compiler, {**os.environ, "TMPDIR": str(scratch)})
             progress.step(0, 1, "compiling the recorder")
-            if -done.returncode in stopping.REQUESTS:  # of the whole group, and not noted here yet
+            if -done.returncode in stopping.REQUESTS:  # sent to the whole group, and not recorded here yet
                 raise Cancelled
             if done.returncode:
                 raise RunError(
@@ -89,8 +89,8 @@ def recorder(progress: Progress | None = None) -> Path:
 def _is_loaded(library: Path) -> bool:
     """Whether this machine's loader preloads it: a program shows what it has loaded.
 
-    What was made for a later or another C library, for another machine, or lies where nothing may be
-    executed, is not, and would end every program that it is preloaded into, or be passed over.
+    A library for another or later C library, for another machine, or in a place where nothing may be executed
+    is not loaded; it would end every program that it is preloaded into, or be ignored.
     """
     try:
         shown = subprocess.run(
@@ -104,7 +104,7 @@ def _is_loaded(library: Path) -> bool:
 
 
 def new_folder(command: list[str], parent: Path) -> Path:
-    """A folder for a run that is not there yet, named after the program.
+    """An unused name of a folder for a run, after the program.
 
     >>> new_folder(["mpirun", "-n", "4", "./heat", "512"], Path("/nowhere")).name
     'heat.recorded'
@@ -119,18 +119,18 @@ def new_folder(command: list[str], parent: Path) -> Path:
 
 _OPEN_MPI_OR_HYDRA = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
 _HYDRA_SETS = ("-genv", "-env")  # a name and a value
-#: Options of launchers whose value is a program, or may be called as one, but not that which is recorded.
+#: Options of launchers whose value is a program, or may have the name of one, but is not the one recorded.
 _OF_PROGRAMS = (
     *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rsh", "task-prolog", "task-epilog"),
     *("partition", "job-name", "account", "qos", "J", "A"),
 )
-#: What Slurm's programs are told to hand on by, if not by ``--export``; the first that is set counts.
+#: Variables that tell Slurm's programs what to pass on, if not ``--export``; the first one set counts.
 _EXPORTS = {"srun": ("SRUN_EXPORT_ENV", "SLURM_EXPORT_ENV"), "sbatch": ("SBATCH_EXPORT",)}
 _LAUNCHERS = (*_OPEN_MPI_OR_HYDRA, *_EXPORTS, "salloc", "flux", "aprun", "env", "time")
-#: Flux's rules on the environment; they act in their order.
+#: Flux's rules on the environment, applied in order.
 _RULES = ("--env", "--env-remove", "--env-file")
 _WAITING = {"--wait", "--watch", "--wait-event=clean", "--wait-event=finish"}
-#: What comes back before the program has run: the words of which one makes it wait, and what to do instead.
+#: Launchers that return before the program has run: options that make them wait, and what to do instead.
 _AT_ONCE: dict[str, tuple[set[str], str]] = {
     "sbatch": (
         {"--wait", "-W"},
@@ -147,12 +147,12 @@ _AT_ONCE: dict[str, tuple[set[str], str]] = {
 
 
 def _name(word: str) -> str:
-    """Of a launcher, whichever of several is installed (``mpirun.mpich``)."""
+    """The name of a launcher, whichever variant is installed (``mpirun.mpich``)."""
     return Path(word).name.partition(".")[0]
 
 
 def _is_value(command: list[str], i: int) -> bool:
-    """Whether a word is the value of an option that is one of these."""
+    """Whether a word is the value of one of these options."""
     before = command[i - 1] if i else ""
     if before == "-p":
         return _name(command[0]) != "time"
@@ -164,13 +164,13 @@ def _is_value(command: list[str], i: int) -> bool:
 
 
 def _place_of_program(command: list[str]) -> int:
-    """Of the first word that is a program but no launcher's; 0: there is none."""
+    """Index of the first word that is a program but no launcher; 0: there is none."""
     for i, word in enumerate(command):
         if _name(word) in _LAUNCHERS or word.startswith("-") or "=" in word or word.isdigit():
             continue
         before = command[i - 1] if i else ""
         value = _is_value(command, i) or (before.startswith("-") and not shutil.which(word))
-        if not value and _name(before) != "flux":  # which is told first what to do
+        if not value and _name(before) != "flux":  # which is followed by a subcommand
             return i
     return 0
 
@@ -184,11 +184,11 @@ def _program(command: list[str]) -> Path:
 
 
 def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
-    """The launcher's words with those that hand variables on to other machines, where it does not by itself.
+    """The launcher's command, with options that pass variables on to other machines if it does not by itself.
 
-    Open MPI hands on what ``-x`` names. Hydra (MPICH, Intel), Slurm and Flux hand on all, unless they are
-    told which; then these are told too. What stands behind the program is the program's. One launcher may
-    start another.
+    Open MPI passes on what ``-x`` names. Hydra (MPICH, Intel), Slurm and Flux pass on everything unless
+    restricted; then these variables are added. Words after the program belong to the program. One launcher
+    may start another.
 
     >>> with_environment(["srun", "--export=NONE", "./app"], ("A", "B"))
     ['srun', '--export=A,B', './app']
@@ -202,14 +202,14 @@ def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
 
 
 def _launchers(command: list[str]) -> list[tuple[int, int]]:
-    """Where each launcher of a line stands, and where its own words end."""
+    """Index of each launcher in a command, and the end of its own words."""
     words = command[: _place_of_program(command) or None]
     places = [i for i, word in enumerate(words) if _name(word) in _LAUNCHERS and not _is_value(words, i)]
     return list(pairwise([*places, len(words)]))
 
 
 def _handing_on(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
-    """A launcher and its words, with those that hand on these variables."""
+    """A launcher and its words, with options that pass on these variables."""
     kind = _name(launcher)
     unset = [name for name in names if not any(f"{name}=" in word for word in words)]
     if kind in _OPEN_MPI_OR_HYDRA:
@@ -240,7 +240,7 @@ def _handing_on(launcher: str, words: list[str], names: tuple[str, ...]) -> list
 
 
 def _beside(library: Path, command: list[str]) -> list[str]:
-    """With the library in front of what a launcher is told to preload.
+    """The command, with the library before others that a launcher is told to preload.
 
     >>> _beside(Path("/r.so"), ["mpirun", "-x", "LD_PRELOAD=a.so", "./app"])
     ['mpirun', '-x', 'LD_PRELOAD=/r.so a.so', './app']
@@ -269,12 +269,12 @@ def _version(launcher: str) -> str:
 def record(
     command: list[str], folder: Path, progress: Progress | None = None, output: Path | None = None
 ) -> Recorded:
-    """Run a command with the recorder; its standard streams are ours, or what it says goes to `output`.
+    """Run a command with the recorder; its standard streams are those of this process, or go to `output`.
 
     Parameters
     ----------
     command : a launcher's line or the program itself.
-    folder : where the records go; made here, must not hold any yet.
+    folder : for the records; created here, must not contain any files yet.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def record(
     stopping.complete[folder] = None
     preloaded = " ".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
     ours = {"LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
-    # First, as Hydra, told which to hand on, forgets the last one of all.
+    # First, as Hydra forgets the last variable of all when told which to pass on.
     environment = ours | {name: value for name, value in os.environ.items() if name not in ours}
     try:
         line = with_environment(_beside(library, command), ("LD_PRELOAD", FOLDER))
@@ -337,7 +337,7 @@ def _run(command: list[str], environment: dict[str, str], progress: Progress, ou
                 progress.step(0, 0, "")
     finally:
         if child.poll() is None:
-            # Flux takes one Ctrl-C for a question, and if it is killed the program goes on.
+            # Flux reacts to one Ctrl-C with a question, and if it is killed the program goes on.
             asking = "flux" in (_name(command[start]) for start, _ in _launchers(command))
             child.send_signal((not asking and stopping.request()) or signal.SIGTERM)
             try:
@@ -357,7 +357,7 @@ def _why_nothing(command: list[str], library: Path) -> str:
 
 
 def _is_static(program: Path) -> bool:
-    """An ELF file that asks for no loader (64 bits, little-endian)."""
+    """Whether it is an ELF file without a loader (64 bits, little-endian)."""
     try:
         with program.open("rb") as stream:
             head = stream.read(64)

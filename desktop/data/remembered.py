@@ -1,12 +1,12 @@
-"""Accounts, efficiencies, delay costs and words of a run, kept in its store for the next opening.
+"""Accounts, efficiencies, delay costs and explanations of a run, stored for the next opening.
 
-A store has room for that (`desktop.data.store.slot`), so that it goes wherever the store goes. Where it has
-none or too little (it is older, or the run has too many locations), or must not be written, they are kept in
-a folder of the user's cache, which holds `FILES` files and `BYTES` at most; those used longest ago go first.
+A store has space for them (`desktop.data.store.slot`), so that they stay with it. If it has too little (it is
+older, or the run has too many locations), or must not be written, they are stored in a folder of the user's
+cache, with at most `FILES` files and `BYTES`; the least recently used go first.
 
-The key is a digest of all that the numbers depend on: of the trace, rules, phases and names. So nothing is
-ever stale: what has changed has another key. A store may come from a stranger: what is kept is checked
-against what is known of the ranges, and all that does not fit is as none. What cannot be written is left out.
+The key is a digest of everything the numbers depend on: trace, rules, phases and names. So nothing is ever
+outdated: a change gives another key. A store may come from anyone: stored results are checked against the
+ranges, and ignored if they do not fit. If they cannot be written, nothing is stored.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from desktop.data.utilization import Rules, Utilization, build
 from desktop.errors import DesktopError
 from desktop.progress import Progress
 
-#: To be raised when accounts, causes or words of a run, or their form here, become others.
+#: To be increased when accounts, causes or explanations of a run, or their form here, change.
 VERSION = 4
 FILES, BYTES = 200, 1 << 26
-#: Of a run and its phases, unpacked.
+#: Most bytes for a run and its phases, unpacked.
 MOST = 1 << 24
-# No clock ticks so long, and what is between two such ticks is still a number of 64 bits.
+# No clock has so many ticks, and the difference of two of them still fits into 64 bits.
 _FAR = 1 << 61
 _Numbers = TypeVar("_Numbers", Replayed, Caused)
 
 
 class Ranges(NamedTuple):
-    """What the numbers belong to: the rules, and the ends of a run's phases with what they and regions are
-    called."""
+    """What the numbers depend on: the rules, the ends of a run's phases, and the names of phases and
+    regions."""
 
     rules: Rules
     breaks: Sequence[float]
@@ -64,8 +64,8 @@ class Ranges(NamedTuple):
 def recall(
     store: TraceStore, of: Ranges, stats: Sequence[RangeStats], causes: bool, elsewhere: bool = False
 ) -> tuple[tuple[RangeStats, ...], Explanation | None] | None:
-    """`stats` with what was kept of them, and the words; None unless all are known, with delay costs where
-    `causes` are wanted. `elsewhere`: the machine on which the store lies may be asked to find them."""
+    """`stats` with their stored results, and the explanation; None unless all are known, with delay costs if
+    `causes` are wanted. `elsewhere`: whether the store's machine may be asked to compute them."""
     key = _key(store, of)
     places = [partial(_in_store, store, key), partial(_in_cache, store, key)]
     if elsewhere and store.elsewhere is not None:
@@ -98,7 +98,7 @@ def _in_cache(store: TraceStore, key: bytes) -> bytes:
 
 
 def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> bytes:
-    """From the machine on which the store lies: to find it here, all events would have to come."""
+    """Results from the machine of the store: computing them here would need all its events."""
     assert store.elsewhere is not None
     asked = {
         "rules": encode(of.rules, Path()), "breaks": [float(at) for at in of.breaks], "names": list(of.names),
@@ -106,19 +106,19 @@ def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> by
     }  # fmt: skip
     try:
         packed = store.elsewhere.ask({"accounts": asked}, MOST)
-    except DesktopError:  # it cannot be had there
+    except DesktopError:  # they cannot be fetched
         return b""
     _cache(store, _key(store, of), packed)
     return packed
 
 
 def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `_elsewhere`, on the machine of the store. `statistics`: of the store, which keep who
-    waited for whom for the next question; used by one thread at a time.
+    """The answer to `_elsewhere`, on the machine of the store. `statistics`: of the store, which cache who
+    waited for whom for the next request; used by one thread at a time.
 
     Raises
     ------
-    ValueError, LookupError, TypeError : the question makes no sense.
+    ValueError, LookupError, TypeError : the request is invalid.
     DesktopError : the store is damaged.
     """
     from desktop.data.root_causes import explain
@@ -140,7 +140,7 @@ def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress:
 
 
 def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
-    """The critical path, as the machine on which the store lies finds it; None if it cannot be had there."""
+    """The critical path computed by the machine of the store; None if it cannot be fetched."""
     assert store.elsewhere is not None
     with suppress(DesktopError, ValueError, zlib.error):
         packed = store.elsewhere.ask({"path": encode(use.rules, Path())}, MOST)
@@ -154,7 +154,7 @@ def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
 
 
 def path_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `path_there`; `statistics` and errors as of `answer_for`."""
+    """The answer to `path_there`; `statistics` and errors as for `answer_for`."""
     use = build(store, Decoder().decode(Rules, asked), progress)
     whole = np.stack(statistics.causes(use, progress).path).astype(np.int64).tobytes()
     if len(whole) > MOST:
@@ -163,7 +163,7 @@ def path_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: P
 
 
 def keep(store: TraceStore, of: Ranges, stats: Sequence[RangeStats], words: Explanation | None) -> None:
-    """Keep what was found for the next opening."""
+    """Store results for the next opening."""
     packed = _packed(stats, words)
     key = _key(store, of)
     with suppress(OSError, DesktopError):
@@ -180,7 +180,7 @@ def _cache(store: TraceStore, key: bytes, packed: bytes) -> None:
 
 
 def _packed(stats: Sequence[RangeStats], words: Explanation | None) -> bytes:
-    """What is kept; nothing if it is too much."""
+    """The content to be stored; empty if it is too large."""
     ranges, content = [], []
     for one in stats:
         arrays, plain = _parted(one)
@@ -192,7 +192,7 @@ def _packed(stats: Sequence[RangeStats], words: Explanation | None) -> bytes:
 
 
 def _key(store: TraceStore, of: Ranges) -> bytes:
-    """The same wherever the store is."""
+    """The key of the results, the same wherever the store is."""
     key = [
         VERSION, desktop.__version__, store.identity, sorted(of.rules.computing),
         sorted(of.rules.overrides.items()), of.rules.repaired,
@@ -202,16 +202,16 @@ def _key(store: TraceStore, of: Ranges) -> bytes:
 
 
 def _place(store: TraceStore, key: bytes) -> Path:
-    """In the cache, of this very file as it is."""
+    """A place in the cache, for this very state of the file."""
     state = store.path.stat()
-    # What of a store elsewhere is here changes; its name says its state.
+    # The local part of a store on another machine changes; its name contains its state.
     when = 0 if store.elsewhere is not None else state.st_mtime_ns
     name = sha256(key + f"{store.path}\0{state.st_size}\0{when}".encode("utf-8", "surrogatepass"))
     return user_cache_path("phasewright", appauthor=False) / "accounts" / name.hexdigest()[:32]
 
 
 def _bound(folder: Path) -> None:
-    """Remove what was used longest ago."""
+    """Remove the least recently used files."""
     there = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir())
     held = sum(size for _, size, _ in there)
     for k, (_, size, path) in enumerate(there):
@@ -225,7 +225,7 @@ def _waits(stats: RangeStats) -> bool:
 
 
 def _unpacked(packed: bytes) -> tuple[JSON, int, bytes]:
-    """What is said, where the arrays begin, all."""
+    """The plain values, where the arrays begin, the whole content."""
     unpacking = zlib.decompressobj()
     content = unpacking.decompress(packed, MOST)
     if not unpacking.eof:
@@ -235,7 +235,7 @@ def _unpacked(packed: bytes) -> tuple[JSON, int, bytes]:
 
 
 def _parted(stats: RangeStats) -> tuple[dict[str, AnyArray], JSON]:
-    """Arrays by name, and what is none."""
+    """Arrays by name, and everything else."""
     arrays = {} if stats.accounts is None else {"accounts": stats.accounts.astype(np.int64)}
     plain: JSON = {}
     for kind in ("replayed", "caused"):
@@ -265,11 +265,11 @@ def _size(name: str, stats: RangeStats) -> int:
 
 
 def _filled(stats: RangeStats, plain: JSON, at: int, content: bytes) -> RangeStats:
-    """`stats` with what is kept of them from `at` on.
+    """`stats` with the stored results from `at` on.
 
     Raises
     ------
-    ValueError, LookupError, TypeError : it is of something else.
+    ValueError, LookupError, TypeError : it belongs to something else.
     """
     arrays: dict[str, AnyArray] = {}
     for name in plain["arrays"]:
@@ -306,7 +306,7 @@ def _decoded(kind: type[_Numbers], plain: JSON, arrays: dict[str, AnyArray]) -> 
 
 
 def _words(plain: JSON, of: Ranges, run: RangeStats) -> Explanation:
-    """The words, of which all places are in this run.
+    """The explanation, after checking that all its places are in this run.
 
     Raises
     ------

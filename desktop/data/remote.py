@@ -1,10 +1,10 @@
-"""Traces on other machines: the same program runs there over the user's own ssh and serves what is asked for.
+"""Traces on other machines: the same program runs there over the user's own ssh and serves requests.
 
-ssh is a child process, so that keys, agents, jumps and ``~/.ssh/config`` hold, and nothing listens on a
-port. A line that is lost is made again, and what was under way is asked for again. What comes is not believed
-(sizes are bounded, words lose what a terminal obeys, the store is read as any stranger's is).
+ssh is a child process, so keys, agents, jumps and ``~/.ssh/config`` apply, and nothing listens on a port. A
+lost connection is made again, and its requests are repeated. Nothing received is trusted (sizes are bounded,
+control characters are removed from texts, the store is checked like any other).
 
-``PHASEWRIGHT_SSH`` is called in place of ``ssh``; `COMMAND` is what it runs there.
+``PHASEWRIGHT_SSH`` is called instead of ``ssh``; `COMMAND` is what it runs there.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from desktop.printing import printable
 from desktop.progress import ENDING, Cancelled, Progress, at_work
 from desktop.remote import RemotePath, how, listeners
 
-#: Run there by the user's shell; a login shell knows more places of programs.
+#: Run there by the user's shell; a login shell has a longer search path.
 COMMAND = "exec \"$SHELL\" -lc 'exec phasewright serve'"
-#: Seconds until both sides have greeted; without a word while something is asked for, until the other side
-#: is asked whether it is there, and until the line counts as lost.
+#: Seconds until both sides have greeted; without an answer to a request, until the other side is asked
+#: whether it is there, and until the connection counts as lost.
 GREETING, QUIET, SILENCE = 60.0, 4.0, 15.0
-#: Seconds until a line that is lost is tried again, the next times twice as long; at most; and until that is
-#: given up where nobody can cancel it.
+#: Seconds until a lost connection is tried again, doubled each time; at most; and until trying is given up if
+#: nobody can cancel it.
 AGAIN, MOST_AGAIN, GIVE_UP = 0.5, 10.0, 120.0
-#: Seconds in which ssh may end by itself, and in which it has to once it was told to.
+#: Seconds in which ssh may end by itself, and in which it must after it was told to.
 LEAVE, OBEY = 0.5, 2.0
-#: Tries to start a program that somebody still writes, 50 ms apart.
+#: Tries to start a program that is still being written, 50 ms apart.
 _BUSY = 20
-#: Seconds after which the user is told that a host is waited for.
+#: Seconds after which the user is told that a host does not answer.
 TELL = 0.3
-#: Frames with places in a store, of 16,000 each.
+#: Most frames with places in a store, of 16,000 each.
 _PLACES = 1 << 8
-#: What a login shell may say before the other side.
+#: Most bytes that a login shell may print before the other side starts.
 _CHATTER = 1 << 16
-#: Frames that may wait to be taken.
+#: Most frames waiting to be processed.
 _AHEAD = 256
 _STATE = re.compile(r"[0-9a-f]{16}")
 
 
 class LineLost(Exception):
-    """The other side is not there any more, for the reason said."""
+    """The other side is gone, for the given reason."""
 
 
 class Unreachable(StoreError):
@@ -70,14 +70,14 @@ class Unreachable(StoreError):
 
 
 class _Ssh(subprocess.Popen[bytes]):
-    """ssh as a child. Each of its pipes belongs to one thread, which closes it: nobody else waits for one
-    that is full, or that a grandchild holds. `read` is called to take its output."""
+    """ssh as a child process. Each of its pipes belongs to one thread, which closes it: no other thread waits
+    for a pipe that is full, or held by a grandchild. `read` is called to take its output."""
 
     def __init__(self, words: list[str], read: Callable[[_Ssh], None]) -> None:
         super().__init__(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.last_errors: deque[str] = deque(maxlen=5)  # on standard error, last
+        self.last_errors: deque[str] = deque(maxlen=5)  # latest lines on standard error
         self._out: SimpleQueue[bytes] = SimpleQueue()
-        self.over = False  # nothing more comes from it
+        self.over = False  # no more output will come
         self._ending = Lock()
         self._reaping: Thread | None = None
         self._words = Thread(target=self._listen, name="words of ssh", daemon=True)
@@ -89,11 +89,11 @@ class _Ssh(subprocess.Popen[bytes]):
             thread.start()
 
     def send(self, data: bytes) -> None:
-        """Have it written; that it cannot be is seen by what comes: nothing."""
+        """Queue data for writing; if it cannot be written, answers are missing."""
         self._out.put(data)
 
     def end(self, patience: float = 0.0) -> None:
-        """End it, if not in `patience` seconds it does so by itself, whatever it does about that. At once."""
+        """End it, unless it ends by itself within `patience` seconds. Returns at once."""
         with self._ending:
             if self._reaping is None:
                 self._out.put(b"")
@@ -103,10 +103,10 @@ class _Ssh(subprocess.Popen[bytes]):
                 self._reaping.start()
 
     def left(self) -> int | None:
-        """Its exit code, soon after `end`; by then it has said its last."""
+        """Its exit code, soon after `end`; by then its output is complete."""
         assert self._reaping is not None
         self._reaping.join(LEAVE + 2 * OBEY)
-        self._words.join(LEAVE)  # a ControlMaster holds standard error for as long as it lasts
+        self._words.join(LEAVE)  # a ControlMaster holds standard error as long as it lasts
         return self.returncode
 
     def _reap(self, patience: float) -> None:
@@ -140,7 +140,7 @@ class _Ssh(subprocess.Popen[bytes]):
 
 
 class Line:
-    """One ssh to the program on one host, for all that is open there."""
+    """One ssh to the program on one host, shared by everything that is open there."""
 
     _all: dict[str, Line] = {}
     _making = RLock()
@@ -155,12 +155,12 @@ class Line:
         self._numbers = count()
         self._waiting: dict[int, SimpleQueue[tuple[JSON, bytes] | None]] = {}
         self._heard = 0.0
-        self._slow: dict[int, str] = {}  # what is to be said of threads that wait
-        self.made = 0  # how often the line was made
+        self._slow: dict[int, str] = {}  # messages about threads that wait
+        self.made = 0  # number of connections made so far
 
     @classmethod
     def to(cls, destination: str) -> Line:
-        """The line to a host, for one more user."""
+        """The connection to a host, for one more user."""
         with cls._making:
             line = cls._all.get(destination)
             if line is None:
@@ -187,13 +187,13 @@ class Line:
         *,
         before: int | None = None,
     ) -> JSON:
-        """The last frame of the answer; `take` gets those before it. `before`: `made` when that is known by
-        which the other side is to understand the request.
+        """The last frame of the answer; `take` gets those before it. `before`: value of `made` for which the
+        request is valid.
 
         Raises
         ------
-        LineLost : the line was lost, or made anew since `before`.
-        DesktopError : the other side says so, or cannot be reached at all.
+        LineLost : the connection was lost, or made again since `before`.
+        DesktopError : the other side reports an error, or cannot be reached at all.
         Cancelled : by `progress`, or because the process or the line is to end.
         """
         with self.held(self._connecting, progress):
@@ -254,7 +254,7 @@ class Line:
 
     @contextmanager
     def held(self, lock: RLock, progress: Progress | None = None) -> Iterator[None]:
-        """Hold a lock that others hold for as long as the line is lost: who waits for it can be cancelled."""
+        """Hold a lock that others hold while the connection is lost; waiting for it can be cancelled."""
         while not lock.acquire(timeout=0.1):
             self._check(progress)
         try:
@@ -276,7 +276,7 @@ class Line:
         names = tuple(printable(str(name), 500) for name in choices) if isinstance(choices, list) else ()
         return TraceFormatError(texts["error"], where=texts["where"], hint=texts["hint"], choices=names)
 
-    # ---- the line itself
+    # ---- the connection
 
     def _connect(self, progress: Progress | None) -> None:
         """Start ssh, and greet."""
@@ -299,7 +299,7 @@ class Line:
         self._heard = time.monotonic()
         self._process = process
         self.made += 1
-        if process.over:  # since it greeted
+        if process.over:  # since the greeting
             self._lost(process)
 
     def _start(self, words: list[str], greeted: SimpleQueue[JSON | None]) -> _Ssh:
@@ -346,7 +346,7 @@ class Line:
         )
 
     def _read(self, process: _Ssh, greeted: SimpleQueue[JSON | None]) -> None:
-        """All that comes, until nothing does."""
+        """Process everything that arrives, until the output ends."""
         stream = process.stdout
         assert stream is not None
         try:
@@ -364,7 +364,7 @@ class Line:
                 number = about.get("id")
                 queue = self._waiting.get(number) if isinstance(number, int) else None
                 while queue is not None and queue.qsize() > _AHEAD and number in self._waiting:
-                    time.sleep(0.01)  # nobody sends more than can be taken
+                    time.sleep(0.01)  # nobody sends more than can be processed
                 if queue is not None:
                     queue.put((about, body))
         except (NoFrame, OSError, ValueError):
@@ -373,7 +373,7 @@ class Line:
             self._lost(process)
 
     def _lost(self, process: _Ssh) -> None:
-        """Nothing more comes from there: who waits for it is told."""
+        """Nothing more comes from there: notify all that wait for it."""
         with self._losing:
             if self._process is process:
                 self._process = None
@@ -384,9 +384,9 @@ class Line:
         process = self._process
         if process is not None:
             process.end()
-            self._lost(process)  # whoever may still hold its output
+            self._lost(process)  # even if another process still holds its output
 
-    # ---- what is said of it
+    # ---- status messages
 
     def _say(self, number: int, words: str) -> None:
         if words == self._slow.get(number, ""):
@@ -402,12 +402,12 @@ class Line:
 
     @property
     def words(self) -> str:
-        """What the user is told of it: what was said last of those that wait."""
+        """The status for the user: the latest message of those that wait."""
         return next(reversed([*self._slow.values()]), "")
 
     @contextmanager
     def lasting(self, progress: Progress | None = None) -> Iterator[Callable[[LineLost], None]]:
-        """What to call between two tries: it waits longer each time, and says so."""
+        """The function to call between two tries: it waits longer each time, and reports that."""
         tries, begun, number = 0, 0.0, -2 - next(self._numbers)
 
         def again(lost: LineLost) -> None:
@@ -431,7 +431,7 @@ class Line:
 
 
 class _There:
-    """A store on the other side of a line, opened there again when the line was lost."""
+    """A store on the other side, opened there again when the connection was lost."""
 
     def __init__(self, path: RemotePath, options: JSON, progress: Progress) -> None:
         self.path = path
@@ -482,11 +482,11 @@ class _There:
         if not (good and isinstance(state, str) and _STATE.fullmatch(state)):
             raise StoreError("the other side answers with no store", file=self.path)
         self.first = [(int(at), int(n)) for part in places for at, n in part if 0 <= at <= at + n <= size]
-        self._at = self._line.made, opened["store"]  # what the number belongs to
+        self._at = self._line.made, opened["store"]  # the connection to which the number belongs
         return opened
 
     def fetch(self, ranges: Sequence[tuple[int, int]], take: Callable[[int, bytes], None]) -> None:
-        """Bytes of the store, for `Blocks`."""
+        """Fetch bytes of the store, for `Blocks`."""
 
         def taken(about: JSON, body: bytes) -> None:
             at = about.get("at")
@@ -496,11 +496,11 @@ class _There:
         self._ask({"read": ranges}, taken)
 
     def ask(self, request: JSON, most: int) -> bytes:
-        """What the other side finds in the store, for `Blocks`."""
+        """The result of the other side's computation on the store, for `Blocks`."""
         parts: list[bytes] = []
 
         def taken(about: JSON, body: bytes) -> None:
-            if about.get("at") == 0:  # also when it is asked anew
+            if about.get("at") == 0:  # also when it is requested again
                 parts.clear()
             parts.append(body)
             if sum(map(len, parts)) > most:
@@ -532,7 +532,7 @@ class _There:
 
 
 def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceStore:
-    """The store of a trace on another machine, imported there where needed. `options`: of `open_trace`.
+    """The store of a trace on another machine, imported there if needed. `options`: of `open_trace`.
 
     Raises
     ------
@@ -561,20 +561,20 @@ def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceSto
             blocks.bring(there.first, progress, f"from {there.host}")
             return open_store(place)
         except StoreError as error:
-            error.file = str(path)  # the file here is nobody's business
+            error.file = str(path)  # the local file means nothing to the user
             raise
 
 
 def copy_remote(path: RemotePath, progress: Progress, options: JSON, output: Path | None) -> Path:
-    """The whole store of a trace on another machine, as a file here.
+    """Copy the whole store of a trace on another machine to a local file.
 
     Raises
     ------
-    StoreError : there is such a file, and it is not to be replaced; or it cannot be written.
-    DesktopError, Cancelled : as of `open_remote`.
+    StoreError : the file exists and must not be replaced; or it cannot be written.
+    DesktopError, Cancelled : as for `open_remote`.
     """
     if output is None:
-        raise ValueError(f"{path} is imported there when it is opened; say with -o where a copy of it goes")
+        raise ValueError(f"{path} is imported there when it is opened; choose with -o where a copy goes")
     target = place_of(output.absolute())
     if target.exists() and not options.get("force"):
         raise StoreError("exists", file=target, hint="choose another name, or force to replace it")

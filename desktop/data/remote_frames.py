@@ -1,9 +1,9 @@
-"""What two Phasewrights say to each other over a pipe: frames of a JSON object and some bytes, all bounded.
+"""The protocol between two Phasewrights over a pipe: frames of a JSON object and some bytes, all bounded.
 
-The side that serves begins with `MAGIC`, before which a login shell may say what it likes. Then each side
-says `hello`; the first frames must agree. After that the one that asks sends requests with an `id`; answers
-carry it, come in any order and in pieces, of which the last has ``end``. Neither side believes the other:
-a frame that is too long or no frame ends the connection.
+The serving side begins with `MAGIC`; before that a login shell may print anything. Then each side sends
+`hello`; the two must agree. After that the client sends requests with an `id`; answers carry it, come in any
+order and in pieces, the last of which has ``end``. Neither side trusts the other: a frame that is too long or
+invalid ends the connection.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from desktop.data.store import SCHEMA
 
 MAGIC = b"\0phasewright serves\n"
 PROTOCOL = 1
-#: Bytes of one frame: of its object, and of the bytes behind it.
+#: Most bytes of one frame: of its object, and of the bytes after it.
 MOST_ABOUT, MOST_BODY = 1 << 20, 1 << 18
-#: Bytes of a piece of an answer: what others wait for at most, 50 ms at 10 Mbit/s.
+#: Bytes of a piece of an answer, which limit how long others wait: 50 ms at 10 Mbit/s.
 PIECE = 1 << 16
-_SIZES = struct.Struct(">III")  # of the object, the bytes as sent, the bytes
+_SIZES = struct.Struct(">III")  # of the object, of the bytes as sent, of the bytes
 
 
 class NoFrame(Exception):
-    """What has come is no frame, or nothing comes any more."""
+    """The received data are not a frame, or the input has ended."""
 
 
 def hello() -> JSON:
@@ -35,7 +35,7 @@ def hello() -> JSON:
 
 
 def frame(about: JSON, body: bytes = b"") -> bytes:
-    """A frame as it is sent; bytes are packed where that pays, which those of packed chunks do not."""
+    """A frame as it is sent; bytes are compressed where that helps, not for packed chunks."""
     text = json.dumps(about).encode()
     packed = zlib.compress(body, 1) if len(body) > 256 else body
     if len(packed) > 0.9 * len(body):
@@ -44,11 +44,11 @@ def frame(about: JSON, body: bytes = b"") -> bytes:
 
 
 def receive(read: Callable[[int], bytes]) -> tuple[JSON, bytes]:
-    """The next frame. `read`: so many bytes, fewer at the end.
+    """The next frame. `read`: returns so many bytes, fewer at the end.
 
     Raises
     ------
-    NoFrame : that is none.
+    NoFrame : there is no valid frame.
     """
     text_size, packed_size, size = _SIZES.unpack(_exactly(read, _SIZES.size))
     if text_size > MOST_ABOUT or packed_size > size or size > MOST_BODY:

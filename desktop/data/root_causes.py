@@ -1,11 +1,11 @@
-"""What each lost processor-second of a run's ranges is charged to: locations, and what they did then.
+"""The cause to which each lost processor-second of a run's ranges is charged: locations and their activity.
 
-`charges` goes once through the events of each location: what it does when (account and innermost region),
-and how many others wait for it meanwhile (`desktop.core.wait_tree`, of what `desktop.data.causality` knows).
-All charges of a range add up to its processors times its duration, to the tick. Who waits for nobody that is
-known, or in a circle (which only contradicting clocks make), is charged itself.
+`charges` goes once through the events of each location: its activities (account and innermost region), and
+how many others wait for it meanwhile (`desktop.core.wait_tree`, from `desktop.data.causality`). All charges
+of a range add up to its processors times its duration, to the tick. A location that waits for an unknown one,
+or in a cycle (which only contradicting clocks cause), is charged itself.
 
-Memory: some 100 bytes for each wait, and the events of one location.
+Memory: about 100 bytes per wait, and the events of one location.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from desktop.data.utilization import Utilization, accounts_of_classes, class_sta
 from desktop.printing import printable
 from desktop.progress import Progress
 
-#: How those of each account of `WAITING` wait: the family of `wait_tree`.
+#: How locations wait in each account of `WAITING`: the family of `wait_tree`.
 _FAMILY = {
     Account.LATE_SENDER: "sender before",
     Account.LATE_RECEIVER: "receiver",
@@ -42,9 +42,9 @@ _FAMILY = {
     Account.BARRIER: "barrier",
     **dict.fromkeys((Account.N_TO_N, Account.EARLY_ROOT, Account.PREFIX), "together"),
 }
-#: A location is the hub of a range if so much of all messages comes from or goes to it.
+#: A location is the hub of a range if at least this share of all messages comes from or goes to it.
 _HUB = 0.9
-#: What a location does while it waits for another one; it is charged to that.
+#: Stands for waiting for another location, to which it is charged.
 _WAITS = -1
 
 
@@ -59,12 +59,12 @@ def explain(
 ) -> Explanation:
     """Why time is lost in a run and in its phases, in words.
 
-    breaks : (phases + 1,) seconds, from the start to the end of what is looked at. names : of the phases.
-    called : what regions are called instead. causality : who waited for whom, if that is known already.
+    breaks : (phases + 1,) seconds, from the start to the end of the analysed part. names : of the phases.
+        called : other names of regions. causality : who waited for whom, if already known.
 
     Raises
     ------
-    ValueError : a phase holds no tick of the curve.
+    ValueError : a phase contains no tick of the curve.
     """
     progress = progress or Progress()
     if statistics.of_curve:
@@ -84,9 +84,9 @@ def charges(
     ranges: Sequence[RangeStats],
     progress: Progress | None = None,
 ) -> list[Charges]:
-    """What the time of each range is charged to.
+    """The causes to which the time of each range is charged.
 
-    `ranges` : statistics of them, replayed (`Statistics.ranges`), of the same `use`.
+    `ranges` : their statistics, replayed (`Statistics.ranges`), with the same `use`.
     """
     progress = progress or Progress()
     spans = np.rint(np.array([(one.start_s, one.end_s) for one in ranges]) / use.unit).astype(np.int64)
@@ -99,7 +99,7 @@ def charges(
         rows, sums, seen = segments.between(first, last)
         waiting, calls = waits.between(first, last)
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is None:  # clocks say too little of this range
+        if replayed is not None and replayed.waiting_s is None:  # clocks contradict too much in this range
             rows, sums = _untold(rows, sums, waiting, calls)
             seen, waiting = np.zeros(sums.shape[0], np.int64), np.zeros_like(waiting)
         hub, messages, size = _messages(causality, first, last, len(store.locations))
@@ -139,7 +139,7 @@ def _doubt(replayed: Replayed | None, causality: Causality) -> float:
 
 
 def naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
-    """Names for sentences: in one line of harmless characters, and short: templates' fill pages."""
+    """Names for sentences: in one line of harmless characters, and short, as templates' fill pages."""
     regions = [printable(called.get(region.name, region.name), 80) for region in store.regions]
     ranks = tuple(-1 if place.rank is None else place.rank for place in store.locations)
     return Naming(lambda i: location_name(store.locations[i]), lambda i: regions[i], ranks)
@@ -148,7 +148,7 @@ def naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
 @dataclass(frozen=True, eq=False)
 class _Waits:
     """All waits (waits,) by location: ticks of the common clock, for whom, how, and the region of the call;
-    `start` (locations + 1,). Those that are not `followed` are for nobody that is known."""
+    `start` (locations + 1,). Waits that are not `followed` are for an unknown location."""
 
     start: Ints
     begin: Ints
@@ -159,13 +159,13 @@ class _Waits:
     region: Ints
     followed: Flags
     regions: int
-    #: what is below each location, see `who_hangs`, and where the rows of each begin
+    #: the locations below each one, see `who_hangs`, and where the rows of each begin
     below: tuple[Ints, Ints, Ints]
     first: Ints
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """(locations, families) ticks of waiting in a range, and (families,) the region in which most of them
-        are."""
+        """(locations, families) ticks of waiting in a range, and (families,) the region that has most of
+        them."""
         inside = np.flatnonzero((self.end > first) & (self.begin < last))
         length = np.minimum(self.end[inside], last) - np.maximum(self.begin[inside], first)
         family = self.family[inside]
@@ -200,9 +200,9 @@ def _waits(store: TraceStore, causality: Causality) -> _Waits:
 
 @dataclass(frozen=True, eq=False)
 class _Segments:
-    """Charges (rows,) of the times between neighbouring `cuts`, one after the other, of which each begins at
-    `start`: `kind` in `kinds` (3, kinds), which are location, region, account in ascending order; `ticks`
-    (rows, 1 + COLUMNS) own, and of those below; `seen`: how often somebody was below."""
+    """Charges (rows,) of the times between neighbouring `cuts`, one after the other, each beginning at
+    `start`: `kind` indexes `kinds` (3, kinds), which are location, region, account in ascending order;
+    `ticks` (rows, 1 + COLUMNS) of the location, and of those below it; `seen`: how often some were."""
 
     cuts: Ints
     start: Ints
@@ -260,12 +260,12 @@ def _segments(
 
 
 def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple[Ints, Ints, Ints]:
-    """What a location does from the start to the end of the axis: begin, end (ticks of the common clock), and
-    ``account * (regions + 1) + region + 1``, or `_WAITS`."""
+    """The states of a location from the start to the end of the axis: begin, end (ticks of the common clock),
+    and ``account * (regions + 1) + region + 1``, or `_WAITS`."""
     times, regions = [np.zeros(0, np.int64)], [np.full(1, -1, np.int64)]
 
     def note(time: Ints, _kind: Ints, _region: Ints, innermost: NDArray[np.int32]) -> None:
-        last = np.append(time[1:] != time[:-1], True)  # of several at one time the last one holds
+        last = np.append(time[1:] != time[:-1], True)  # of several at one time the last one counts
         times.append(time[last])
         regions.append(innermost[last].astype(np.int64))
 
@@ -277,14 +277,14 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
     wait_begin, wait_end, followed = waits.begin[own], waits.end[own], waits.followed[own]
     every = np.concatenate([[begin, end], since, until, time, wait_begin, wait_end])
     every = np.clip(every, begin, end)
-    every.sort()  # numpy's unique holds up all threads
+    every.sort()  # numpy's unique blocks all threads
     at = every[:-1][every[1:] != every[:-1]]
     factor = len(store.regions) + 1
     k = np.searchsorted(since, at, side="right") - 1
     inside = k >= 0
     inside[inside] = at[inside] < until[k[inside]]
     inner = region[np.searchsorted(time, at, side="right")] + 1
-    # A thread that has not begun is one that has nothing to do yet.
+    # A thread that has not begun has nothing to do yet.
     begins = NOT_BEGUN if store.locations[i].thread == 0 else int(Account.SERIAL)
     state = np.where(at < since.min(initial=end), begins, int(Account.ABSENT)) * factor
     state[inside] = accounts_of_classes(use.rules).astype(np.int64)[doing[k[inside]]] * factor + inner[inside]
@@ -298,7 +298,7 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
 
 
 def _untold(rows: Ints, sums: Ints, waiting: Ints, calls: Ints) -> tuple[Ints, Ints]:
-    """The same charges without who waited for whom: all of communication is of the account `UNKNOWN`."""
+    """The same charges without who waited for whom: all communication is in the account `UNKNOWN`."""
     location, region, account = rows
     places = np.arange(waiting.shape[0])
     most = np.where(waiting.any(axis=1), calls[waiting.argmax(axis=1)], -1)
@@ -327,8 +327,8 @@ def _messages(causality: Causality, first: int, last: int, places: int) -> tuple
 
 
 def _collectives(store: TraceStore, causality: Causality, first: int, last: int) -> Ints:
-    """(regions, 2) how many members began collective operations in a range, and bytes, of each the larger of
-    sent and received, by the region of the call of that name."""
+    """(regions, 2) number of members that began collective operations in a range, and bytes, for each the
+    larger of sent and received, by the region of the call with that name."""
     region_of = {mpi_call(region.name) or region.name.lower(): i for i, region in enumerate(store.regions)}
     of_text = np.array([region_of.get(mpi_call(text) or text.lower(), -1) for text in store.texts], np.int64)
     sums = np.zeros((len(store.regions), 2), np.int64)

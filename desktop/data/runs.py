@@ -1,11 +1,11 @@
-"""Tables of trials: run sheets out, responses in.
+"""Tables of trials: writing run sheets, reading responses.
 
-One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``, beside such a column any two
-whole numbers, such as ``8``/``24`` threads; of an orthogonal array numbers of levels or sizes), then one
+One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``; beside such a column any two
+whole numbers, such as ``8``/``24`` threads; for an orthogonal array numbers of levels or sizes), then one
 response column per replicate, or one row per trial with a column ``replicate``. Column order does not matter,
-other columns are kept by whoever wrote them and ignored here. A column ``delay`` says with which size of the
-delay a row was measured. Of the journal of an experiment those trials are read that count, and the halves of
-a fold as the description beside it says.
+other columns are ignored here. A column ``delay`` contains the size of the delay with which a row was
+measured. From the journal of an experiment only the trials that count are read, and the halves of a fold as
+described beside it.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ _KEPT = frozenset(
         "other_busy_limit", "clock_mhz", "involuntary_switches",
     )
 )  # fmt: skip
-#: How responses are usually called, the first that is there is taken.
+#: Usual names of responses; the first one found is taken.
 _RESPONSES = ("response", "wall", "wall_s", "time", "time_s", "seconds", "elapsed", "y")
-#: What else is measured of a run, and no circumstance of it that the response could follow.
+#: Other measurements of a run, which are not conditions on which the response could depend.
 _MEASURED = frozenset(
     (*_RESPONSES, "cpu", "cpu_s", "user", "user_s", "system", "sys", "sys_s", "memory", "rss")
 )
-#: What a journal notes of the machine.
+#: Columns of a journal about the machine.
 _NOTED = frozenset(("load", "loadavg_1min", "other_busy_cores", "clock_mhz", "involuntary_switches"))
 #: Pairs of levels: low, high.
 _LEVELS = (("-", "+"), ("-1", "1"), ("-1", "+1"), ("0", "1"), ("1", "2"))
-#: Most levels of a factor of an array.
+#: Most levels of a factor in an array.
 _MOST_LEVELS = 16
-#: Columns that say which place was delayed, and those that say with how many processors.
+#: Columns with the delayed place, and with the number of processors.
 _PLACES = ("factor", "place")
 _PROCESSORS = ("processors", "procs", "p", "threads", "ranks", "np")
-#: What such a column says of a trial without a delay.
+#: Values of such a column for a trial without a delay.
 _NOWHERE = frozenset(("", "none", "base", "-", "unperturbed"))
 
 Rows = list[tuple[int, list[str]]]
-#: ``runs``: of factors at two levels; ``array``: of factors at several; ``places``: of one place at a time
-#: with one size of delay after another; ``effects``: no trials but what was found from them.
+#: ``runs``: factors at two levels; ``array``: factors at several; ``places``: one place at a time, with
+#: several sizes of the delay; ``effects``: not trials, but effects computed from them.
 Kind = Literal["runs", "array", "places", "effects"]
 
 
 @dataclass(frozen=True, eq=False)
 class RunTable:
-    """What was read. `response`: its name; `others`: columns that could be the response as well.
-    `choices`: columns by whose values rows could be chosen (`where`), with these values. `array`: x holds
-    levels or sizes, as `read_array` finds them. `delay`: (N,) size of each trial's delay, 0 if there was
-    none; None without such a column, or if rows are to be chosen by others first. `settings`: factors of
-    which the table says what the levels are, by name. `refused`: responses that are no numbers and where they
-    stand, as a note; "" for none."""
+    """The contents of a table. `response`: its name; `others`: columns that could be the response as well.
+    `choices`: columns by whose values rows could be selected (`where`), with these values. `array`: whether x
+    contains levels or sizes, as from `read_array`. `delay`: (N,) size of each trial's delay, 0 if there was
+    none; None without such a column, or if rows must be selected by others first. `settings`: factors whose
+    levels the table describes, by name. `refused`: a note about responses that are not numbers and their
+    places; "" for none."""
 
     data: Trials
     response: str
@@ -82,7 +82,7 @@ class RunTable:
     refused: str = ""
 
     def unread(self, covariate: str = "") -> str:
-        """Columns of numbers that are no factor, no response and no `covariate`, as a note; "" for none."""
+        """A note on numeric columns that are no factor, no response and no `covariate`; "" if none."""
         left = [name for name in self.others if name in self.data.beside and name != covariate]
         if not left:
             return ""
@@ -93,7 +93,7 @@ class RunTable:
         )
 
     def only(self, keep: Flags) -> RunTable:
-        """These trials (N,)."""
+        """The table with only these trials (N,)."""
         return replace(
             self, data=self.data.only(keep), delay=None if self.delay is None else self.delay[keep]
         )
@@ -101,12 +101,12 @@ class RunTable:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The cells of a table as texts: what its columns are called, and its rows with their lines."""
+    """The cells of a table as texts: the names of its columns, and its rows with their lines."""
 
     path: Path
     header: list[str]
     rows: Rows
-    #: columns by whose values these rows were chosen or could be, with these values
+    #: columns by whose values rows were or could be selected, with these values
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
@@ -126,7 +126,7 @@ class _Sheet:
         return {name: [row[k] for _, row in self.rows] for k, name in enumerate(self.header)}
 
     def refuse(self, what: str, line: int = 0, hint: str = "") -> TableError:
-        """The error that says what is wrong with it, and in which line."""
+        """An error about the table, with the line."""
         return TableError(what, file=self.path, where=f"line {line}" if line else "", hint=hint)
 
     def column(self, name: str) -> int:
@@ -135,14 +135,14 @@ class _Sheet:
         return self.header.index(name)
 
     def size(self, column: int, line: int, row: list[str]) -> float:
-        """A size of delay or a number of processors; 0 if it is not said."""
+        """A size of delay or a number of processors; 0 if the cell is empty."""
         value = _value(row[column]) if row[column] else 0.0
         if not (math.isfinite(value) and value >= 0):
             raise self.refuse(f"{self.header[column]} is {row[column]!r}, which is no size", line)
         return value
 
     def where(self, where: dict[str, str] | None) -> _Sheet:
-        """Rows with these values."""
+        """The rows with these values."""
         wanted = [(self.column(name), value) for name, value in (where or {}).items()]
         rows = [(line, row) for line, row in self.rows if all(row[at] == value for at, value in wanted)]
         if not rows:
@@ -162,8 +162,8 @@ class _Sheet:
 
     @property
     def counting(self) -> _Sheet:
-        """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every
-        trial's attempts, none that failed or that the user has excluded."""
+        """From the journal of an experiment the trials that count: of the attempts at each trial the quiet or
+        the quietest one, without failed or excluded ones."""
         if not self.is_journal:
             return self
         columns = ("order", "attempt", "status", "other_busy_cores")
@@ -183,7 +183,7 @@ class _Sheet:
 
 
 def kind_of(path: Path) -> Kind:
-    """What a table holds, as its columns say.
+    """The contents of a table, judged by its columns.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def _kind(cells: dict[str, list[str]]) -> Kind:
 def read_table(
     path: Path, *, response: str | None = None, where: dict[str, str] | None = None, kind: Kind | None = None
 ) -> RunTable:
-    """Trials of either kind. `kind`: None if the columns are to say.
+    """Trials of any kind. `kind`: None to detect it from the columns.
 
     Raises
     ------
@@ -234,13 +234,13 @@ def read_runs(
 
     Parameters
     ----------
-    response : its column; None: the one that is called so, or the only number that is no factor.
-    factors : their columns; None: every column of two levels.
+    response : its column; None: one with a usual name, or the only numeric column that is no factor.
+    factors : their columns; None: every column with two levels.
     where : only rows with these values.
 
     Raises
     ------
-    TableError : it cannot be read, a level is none, or the response is not clear.
+    TableError : it cannot be read, a level is invalid, or the response is ambiguous.
     ExperimentError : it is a journal, and it or the description beside it cannot be used.
     """
     sheet = _Sheet.read(Path(path)).counting
@@ -268,7 +268,7 @@ def read_runs(
         delay = np.array([_value(row[at] or "0") for _, row in sheet.rows])
         known = {header[at], *chosen, *(where or {})}
         free = [name for name, _ in sheet.choices if name not in known]
-        # Text may be a remark; and it may be the delay of another factor in every row.
+        # Text may be a comment, or the delay of another factor in every row.
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
     table = _assembled(sheet, chosen, x, columns, delay)
@@ -285,7 +285,7 @@ def read_runs(
 
 
 def _setting(name: str, cells: list[str]) -> Factor:
-    """Of a column of two whole numbers, such as 8 and 24 threads: no delay."""
+    """The factor of a column of two whole numbers, such as 8 and 24 threads: no delay."""
     from desktop.data.experiment import Factor, Switch
 
     low, high = sorted(set(cells), key=int)
@@ -299,12 +299,12 @@ def read_array(
     factors: Sequence[str] | None = None,
     where: dict[str, str] | None = None,
 ) -> RunTable:
-    """Trials of an orthogonal array (NISTIR 5131, table 4), or any of factors at several levels; x are the
-    levels or sizes as they stand there. Parameters as of `read_runs`.
+    """Trials of an orthogonal array (NISTIR 5131, table 4), or others with factors at several levels; x are
+    the levels or sizes as written. Parameters as for `read_runs`.
 
     Raises
     ------
-    TableError : it cannot be read, a level is no number, or the response is not clear.
+    TableError : it cannot be read, a level is no number, or the response is ambiguous.
     """
     sheet = _Sheet.read(Path(path)).counting.where(where)
     cells = sheet.cells
@@ -327,11 +327,11 @@ def read_array(
 
 def read_places(path: Path, *, response: str | None = None, where: dict[str, str] | None = None) -> RunTable:
     """Trials of one place at a time, with a column for the place and one for the size of its delay: x is that
-    size at the place and 0 at the others. Parameters as of `read_runs`.
+    size at the place and 0 at the others. Parameters as for `read_runs`.
 
     Raises
     ------
-    TableError : it cannot be read, the response is not clear, or no trial has a delay.
+    TableError : it cannot be read, the response is ambiguous, or no trial has a delay.
     """
     sheet = _Sheet.read(Path(path)).where(where)
     header, rows, cells = sheet.header, sheet.rows, sheet.cells
@@ -359,7 +359,7 @@ def _assembled(
     columns: tuple[list[str], list[str]],
     delay: Floats | None = None,
 ) -> RunTable:
-    """`columns`: as `_responses` finds them; several of responses are replicates."""
+    """`columns`: from `_responses`; several columns of responses are replicates."""
     responses, others = columns
     header, rows, cells = sheet.header, sheet.rows, sheet.cells
     count = len(responses)
@@ -382,7 +382,7 @@ def _assembled(
     if count == 1:
         free = set(header) - {*factors, *responses}
         if sheet.is_journal:
-            free &= _NOTED  # all else is plan or response
+            free &= _NOTED  # everything else is plan or response
         noted = [n for n in header if n in free and _is_noted(n, cells[n])]
         data = replace(
             data, beside={n: np.array([_value(cell or "nan") for cell in cells[n]]) for n in noted}
@@ -411,14 +411,14 @@ def _refused(sheet: _Sheet, responses: list[str]) -> str:
 
 
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
-    """A number that was noted beside the response: no part of the plan, no other response."""
+    """Whether a column is a number recorded beside the response, not part of the plan and not a response."""
     some = [cell for cell in cells if cell]
     return name.casefold() not in (_KEPT - _NOTED) | _MEASURED and bool(some) and _is_number(some)
 
 
 @dataclass(frozen=True)
 class EffectTable:
-    """Effect and standard error by term, and what they were measured with (0 where that is not said)."""
+    """Effect and standard error by term, and their delay and number of processors (0 if not given)."""
 
     effects: dict[str, tuple[float, float]]
     delay: float = 0.0
@@ -426,12 +426,12 @@ class EffectTable:
 
 
 def read_effects(path: Path) -> tuple[EffectTable, ...]:
-    """From a table with columns for term (or factor), effect, and se: one for every size of the delay and
-    number of processors that columns say.
+    """Read a table with columns for term (or factor), effect, and se: one result for every size of the delay
+    and number of processors in columns.
 
     Raises
     ------
-    TableError : the columns are missing or hold no numbers, or a term stands twice.
+    TableError : the columns are missing or not numeric, or a term occurs twice.
     """
     sheet = _Sheet.read(Path(path))
     header = sheet.header
@@ -460,7 +460,7 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
 
 
 def _effect_columns(header: list[str]) -> tuple[int, int, int | None] | None:
-    """Where term, effect and standard error stand; None if this is no table of effects."""
+    """Indices of term, effect and standard error; None if this is no table of effects."""
     plain = [name.casefold() for name in header]
 
     def place(*names: str) -> int | None:
@@ -479,15 +479,15 @@ def _delay_column(header: list[str]) -> int | None:
 
 
 def is_runs(path: Path) -> bool:
-    """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number; or
-    like an array with a response that is called so; or whether it says sizes of delays."""
+    """Whether a file starts like a table of runs: a heading, a column of - and + (or -1 and 1), a number; or
+    like an array with a usual name of a response; or has sizes of delays."""
     try:
         text = head(Path(path), 1 << 16).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return False
-    rows = first_cells(text, 400)[:-1]  # the last line may have been cut
+    rows = first_cells(text, 400)[:-1]  # the last line may be incomplete
     if len(rows) < 2 or len(set(rows[0])) < len(rows[0]) or all(_is_number([c]) for c in rows[0]):
-        return False  # without a heading: the records of a trace may be numbers with a -1 and a 1 as well
+        return False  # without a heading: the records of a trace may contain a -1 and a 1 as well
     columns = [[row[k] for row in rows[1:] if k < len(row)] for k in range(len(rows[0]))]
     if not any(map(_is_number, columns)):
         return False
@@ -501,7 +501,7 @@ def is_runs(path: Path) -> bool:
 
 
 def holds_experiment(path: Path) -> bool:
-    """Whether this is an experiment (its folder or description) or a table of runs."""
+    """Whether this is an experiment (its folder or description), not a table of runs."""
     from desktop.data.experiment import DESCRIPTION
 
     path = Path(path)
@@ -511,8 +511,8 @@ def holds_experiment(path: Path) -> bool:
 
 
 def _sized(cells: dict[str, list[str]]) -> list[str]:
-    """Columns of a few whole numbers that are neither kept nor a response: levels or sizes. Of two that say
-    the same of a factor (its level and its delay), the first."""
+    """Columns of a few whole numbers that are neither reserved nor a response: levels or sizes. If two are
+    equivalent for a factor (its level and its delay), the first."""
     sized: list[str] = []
     for name, column in cells.items():
         plain, levels, count = name.casefold(), set(column), len(column)
@@ -530,7 +530,7 @@ def _sized(cells: dict[str, list[str]]) -> list[str]:
 
 
 def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
-    """Whether a column says in other numbers what one of `known` says (``F1_delay`` and ``F1_level``)."""
+    """Whether a column is equivalent to one of `known` with other numbers (``F1_delay`` and ``F1_level``)."""
     stem, rule, _ = name.rpartition("_")
     twins = [other for other in known if rule and other.rpartition("_")[:2] == (stem, rule)]
     return any(
@@ -547,8 +547,8 @@ def _is_factor(name: str, cells: list[str]) -> bool:
 
 
 def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
-    """Further factors: columns of two whole numbers, such as 8 and 24 threads, in which the others'
-    treatments ran as well, and which say nothing that one of the others says."""
+    """Further factors: columns of two whole numbers, such as 8 and 24 threads, both combined with the same
+    treatments of the other factors, and not equivalent to another column."""
     if not factors:
         return []
     columns = [cells[name] for name in factors]
@@ -568,8 +568,8 @@ def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
 
 
 def _meant(name: str, sheet: _Sheet) -> None:
-    """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
-    counted as that of others."""
+    """Refuse a column that looks like a factor's but is not: ignored, its effect would be counted as that of
+    others."""
     cells = sheet.cells[name]
     levels = set(cells)
     known = {level for pair in _LEVELS for level in pair}
@@ -588,7 +588,7 @@ def _meant(name: str, sheet: _Sheet) -> None:
 
 
 def _halves(sheet: _Sheet) -> Ints | None:
-    """Of the journal of a folded experiment the half of every row, as its description tells; else None."""
+    """From the journal of a folded experiment the half of every row, by its description; else None."""
     from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal
 
     folder = sheet.path.parent
@@ -597,7 +597,7 @@ def _halves(sheet: _Sheet) -> Ints | None:
     experiment = read_experiment(folder)
     if experiment.plan.fold is None:
         return None
-    read_journal(experiment)  # refuses trials that are none of this plan
+    read_journal(experiment)  # refuses trials that are not in this plan
     return experiment.design().blocks[[int(cell) - 1 for cell in sheet.cells["treatment"]]]
 
 
@@ -619,7 +619,7 @@ def _levels(name: str, sheet: _Sheet) -> list[float]:
 
 
 def _number(cell: str) -> float | None:
-    """None: it is not written as one."""
+    """The number in a cell; None if it is not written as one."""
     try:
         return float(cell)
     except ValueError:
@@ -635,7 +635,7 @@ def _is_number(cells: list[str]) -> bool:
 
 
 def _responses(sheet: _Sheet, numbers: list[str], wanted: str | None) -> tuple[list[str], list[str]]:
-    """The response's columns (several: replicates), and what else could have been meant."""
+    """The response's columns (several: replicates), and other possible ones."""
     if wanted is not None:
         if wanted in sheet.header:
             return [wanted], [n for n in numbers if n != wanted]
@@ -672,7 +672,7 @@ def _label(header: list[str], row: list[str]) -> str:
 
 
 def write_sheet(path: Path, design: Design, sheet: RunSheet) -> None:
-    """The trials in their order, with an empty column for the response."""
+    """Write the trials in order, with an empty column for the response."""
     import pandas as pd
 
     array = design.levels.min() >= 0

@@ -1,5 +1,5 @@
-"""The side that serves: opens traces for a Phasewright elsewhere, over standard input and output, and sends
-the bytes of their stores that it asks for. It ends with its input."""
+"""The serving side: opens traces for a Phasewright on another machine, over standard input and output, and
+sends the requested bytes of their stores. It ends with its input."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from desktop.data.whatif_there import Reruns
 from desktop.errors import DesktopError, sentence
 from desktop.progress import Cancelled, Progress
 
-#: Options of `open_trace` that may be asked for.
+#: Options of `open_trace` that may be requested.
 OPTIONS = ("format_id", "force", "time_unit", "workers", "scheduler", "member")
-#: Requests that are answered from all rows of a store.
+#: Requests whose answer needs all rows of a store.
 _ANSWERS = ("coarse", "accounts", "path", "whatif")
-#: Seconds between two words on how far an import is.
+#: Seconds between two progress messages of an import.
 _EVERY = 0.1
-#: Seconds in which requests have to end when nobody is there any more.
+#: Seconds in which requests must end when the other side is gone.
 _PATIENCE = 5.0
 
 
 class _LineProgress(Progress):
-    """Progress that goes over the line."""
+    """Progress that is sent to the other side."""
 
     def __init__(self, tell: Callable[[JSON], None]) -> None:
         super().__init__()
@@ -57,12 +57,12 @@ class Service:
         self._source, self._sink = source, sink
         self._turn = Lock()
         self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
-        self._kept: list[tuple[Statistics, Lock, Reruns]] = []  # of each, for one request at a time
+        self._kept: list[tuple[Statistics, Lock, Reruns]] = []  # one each, used by one request at a time
         self._asked: dict[int, Progress] = {}
         self._threads: list[Thread] = []
 
     def run(self) -> None:
-        """Until there are no more requests."""
+        """Answer requests until there are no more."""
         self._sink.write(MAGIC)
         self._send(hello())
         with suppress(NoFrame, OSError):
@@ -73,7 +73,7 @@ class Service:
         for progress in [*self._asked.values()]:
             progress.cancel()
         for thread in self._threads:
-            thread.join(_PATIENCE)  # an import removes what it has begun
+            thread.join(_PATIENCE)  # an import removes its unfinished files
 
     def _begin(self, request: JSON) -> None:
         number = request.get("id")
@@ -116,8 +116,8 @@ class Service:
             self._asked.pop(number, None)
 
     def _open(self, request: JSON, progress: Progress, tell: Callable[..., None]) -> JSON:
-        """Open a trace, imported where needed; its store's number, name for its state, and size. Before that
-        go the places of all bytes that show the way in it."""
+        """Open a trace, imported if needed; returns the store's number, a name for its state, and its size.
+        Before that, the places of the bytes that are needed first are sent."""
         options = {name: value for name, value in request.get("options", {}).items() if name in OPTIONS}
         store = open_trace(Path(request["open"]).expanduser(), progress, **options)
         file = Path(store.path).open("rb")  # noqa: SIM115 - until the connection ends
@@ -133,7 +133,7 @@ class Service:
         return {"store": len(self._stores) - 1, "state": name, "size": status.st_size}
 
     def _computed(self, request: JSON, progress: Progress) -> bytes:
-        """What takes all rows of a store."""
+        """The answer to a request that needs all rows of a store."""
         store, (statistics, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
         if "coarse" in request:
             return coarse_for(store, progress)
@@ -160,6 +160,6 @@ class Service:
 
     def _send(self, about: JSON, body: bytes = b"") -> None:
         framed = frame(about, body)
-        with self._turn, suppress(OSError, ValueError):  # nobody listens any more: the input ends too
+        with self._turn, suppress(OSError, ValueError):  # the other side is gone: the input ends too
             self._sink.write(framed)
             self._sink.flush()

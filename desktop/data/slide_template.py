@@ -1,7 +1,7 @@
-"""A template of the user's own for slides (.potx, .pptx): its layouts by their kind, where there is room, and
-how dark it is.
+"""A user's template for slides (.potx, .pptx): its layouts by kind, the space on them, and whether they are
+dark.
 
-Templates come from strangers: they are read within bounds, have no macros, and load nothing from elsewhere.
+Templates may come from anyone: they are read within bounds, must have no macros, and load nothing external.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
     from pptx.slide import SlideLayout
 
-#: A slide, layout or master: by python-pptx's types one cannot go through their placeholders.
+#: A slide, layout or master: python-pptx's types do not allow iterating over their placeholders.
 AnySlide: TypeAlias = Any
 
-#: Bytes of a template as a file and unpacked, and its parts.
+#: Most bytes of a template as a file and unpacked, and most parts.
 LARGEST, UNPACKED, PARTS = 64 << 20, 256 << 20, 4096
-# mm: less is no slide to read from.
+# mm: a smaller slide is not readable.
 _LEAST = (100.0, 50.0)
 _EMU = 36000.0
-# Layouts that are looked for, by the names that the format has for them; where a template has none of this
-# kind, that of the next.
+# Layouts to look for, by their names in the format; if a template has none of the first kind, the next one.
 _KINDS = {
     "title": (("title",), ""),
     "text": (("obj", "tx"), ""),
@@ -44,7 +43,7 @@ _MAIN = "application/vnd.openxmlformats-officedocument.presentationml.{}.main+xm
 
 @dataclass(frozen=True)
 class Room:
-    """Where a slide shows something, mm."""
+    """Where a slide shows something, in mm."""
 
     left: float
     top: float
@@ -54,7 +53,7 @@ class Room:
 
 @dataclass(frozen=True)
 class SlideTemplate:
-    """An empty `deck`, its `layouts` by kind, their room, and whether their ground is dark."""
+    """An empty `deck`, its `layouts` by kind, their space, and whether their background is dark."""
 
     deck: Presentation
     layouts: dict[str, SlideLayout]
@@ -67,7 +66,7 @@ def read_template(path: Path) -> SlideTemplate:
 
     Raises
     ------
-    FileError : it cannot be read, is none, holds macros or loads from elsewhere, or lacks a layout.
+    FileError : it cannot be read, is no template, contains macros or external references, or lacks a layout.
     OSError : there is no such file.
     """
     from pptx import Presentation
@@ -80,7 +79,7 @@ def read_template(path: Path) -> SlideTemplate:
         room, dark = box(places(layouts["text"])[0]), _is_dark(layouts["text"])
     except FileError:
         raise
-    except Exception as error:  # what strangers wrote fails in python-pptx in any way
+    except Exception as error:  # files from anyone can make python-pptx fail in any way
         what = f"cannot be read as a template ({type(error).__name__})"
         raise FileError(what, file=path, hint=_AGAIN) from None
     if room.width < _LEAST[0] or room.height < _LEAST[1]:
@@ -93,7 +92,7 @@ _AGAIN = "save it again from the program that made it, as .potx"
 
 
 def _cleaned(path: Path) -> bytes:
-    """The file as a presentation without slides' files of others, once nothing speaks against it."""
+    """The file as a presentation without the files of its slides, after checking it."""
     if path.stat().st_size > LARGEST:
         raise FileError(f"is larger than {LARGEST >> 20} MiB, too large for a template", file=path)
     cleaned = io.BytesIO()
@@ -128,23 +127,23 @@ def _cleaned(path: Path) -> bytes:
 def _check(name: str, content: bytes, path: Path) -> None:
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise FileError(f"declares entities in {name}, which no template does", file=path, hint=_AGAIN)
-    if name.endswith(".rels") and "/slides/" not in name:  # its slides are not taken over
+    if name.endswith(".rels") and "/slides/" not in name:  # its slides are not used
         for relation in re.findall(rb"<Relationship\b[^>]*>", content):
             if b'"External"' in relation.replace(b"'", b'"') and b"/hyperlink" not in relation:
                 raise FileError(f"loads from elsewhere in {name}", file=path, hint="embed it in the template")
 
 
 def _drop_slides(deck: Presentation) -> None:
-    listed = deck.slides._sldIdLst  # python-pptx has no words for it
+    listed = deck.slides._sldIdLst  # python-pptx has no method for this
     for one in list(listed):
         deck.part.drop_rel(one.rId)
         listed.remove(one)
-    for shows in list(deck.part._element.iter("{*}custShowLst")):  # of slides that are gone
+    for shows in list(deck.part._element.iter("{*}custShowLst")):  # these refer to removed slides
         shows.getparent().remove(shows)
 
 
 def places(slide: AnySlide, *kinds: str) -> list[Shape]:
-    """Its placeholders of some kinds, by the format's names; without: those for content."""
+    """Its placeholders of some kinds, by the format's names; by default those for content."""
     shapes = []
     for shape in slide.placeholders:
         kind = next(shape._element.iter("{*}ph")).get("type", "obj")
@@ -176,12 +175,12 @@ def _layouts(deck: Presentation, path: Path) -> dict[str, SlideLayout]:
 
 
 def box(shape: BaseShape) -> Room:
-    """Where a place of a layout is, of the master where the layout does not say."""
+    """Position and size of a placeholder in a layout, or from the master if the layout has none."""
     return Room(*(getattr(shape, side) / _EMU for side in ("left", "top", "width", "height")))
 
 
 def _is_dark(layout: SlideLayout) -> bool:
-    """Whether the layout's ground is dark; by the theme where it is a picture or shaded."""
+    """Whether the layout's background is dark; by the theme if it is a picture or gradient."""
     from pptx.opc.constants import RELATIONSHIP_TYPE
 
     master = layout.slide_master
@@ -210,7 +209,7 @@ def _luminance(colour: str) -> float:
 
 
 def text_size(layout: SlideLayout, place: Shape, kind: str) -> float:
-    """Points of the text in a place of a layout, of its master where it does not say."""
+    """Point size of the text in a placeholder of a layout, or from its master if the layout has none."""
     master = layout.slide_master
     held = [place._element]
     held += [one._element for one in places(master, kind if kind == "title" else "body")]

@@ -1,7 +1,7 @@
-"""A report as slides (PPTX, 16:9): its story, a sentence a slide, and all the rest as an appendix.
+"""A report as slides (PPTX, 16:9): its story, one sentence per slide, and everything else as an appendix.
 
-Every slide has a layout of the master with its title in the title placeholder, so that outline and screen
-readers know it; pictures and tables have an alternative text; slides are numbered. Written with python-pptx,
+Every slide has a layout of the master with its title in the title placeholder, so that outlines and screen
+readers find it; pictures and tables have alternative texts; slides are numbered. Written with python-pptx,
 which is loaded when the first slides are made.
 """
 
@@ -40,21 +40,21 @@ WIDTH, HEIGHT = 338.67, 190.5
 PICTURE = (308.0, 136.0)
 _LEFT, _TOP, _FOOT = 15.3, 38.0, 178.0
 OWN = Room(_LEFT, _TOP, PICTURE[0], _FOOT - _TOP)
-#: Slides travel without their fonts; this one, or its like, is on every system.
+#: Slides do not contain their fonts; this one, or a similar one, is on every system.
 _FONT = "Arial"
 _MOST_TEXT, _MOST_NOTES = 900, 10_000
 _MM_PER_POINT = 25.4 / 72
-# Sizes of the text of tables, points, as large as lets all rows stand on a slide; width of a letter on
-# average and height of a line in parts of that.
+# Point sizes of the text of tables, as large as possible with all rows on one slide; average width of a
+# letter and height of a line relative to that.
 _SIZES, _LETTER, _LINE = (16.0, 14.0, 12.0, 11.0, 10.0), 0.53, 1.2
 _CELL_EDGE, _CELL_PAD, _LONGEST_CELL = 1.8, 0.8, 120
-# Layouts of python-pptx's own template that are kept, by their place in it.
+# Layouts of python-pptx's own template that are kept, by their index.
 _TITLE, _TEXT, _HEADING, _ONLY_TITLE = 0, 1, 2, 5
 
 
 @dataclass(frozen=True)
 class _Ink:
-    """Colours of a theme: ground, text, quiet text, titles, and rows of tables."""
+    """Colours of a theme: background, text, quiet text, titles, and rows of tables."""
 
     ground: str
     text: str
@@ -68,12 +68,12 @@ _INKS: dict[Theme, _Ink] = {
     "light": _Ink("FFFFFF", "1A1F26", "55606D", "0B5FA5", "E3EAF1", "F5F7F9"),
     "dark": _Ink("14171B", "E8EBEF", "A3ADB8", "6CB6EC", "2A3037", "1D2126"),
 }
-# The same of a user's template, by what its theme calls them; no fills, on which text may not be read.
+# The same for a user's template, by their names in its theme; no fills, on which text might not be readable.
 _THEMED = _Ink("BACKGROUND_1", "TEXT_1", "TEXT_1", "ACCENT_1", "", "")
 
 
 def picture_size(room: Room) -> tuple[float, float]:
-    """mm of a figure where there is so much room."""
+    """Size in mm of a figure in this space."""
     return PICTURE if room is OWN else (room.width, min(room.height, room.width / 1.6))
 
 
@@ -83,10 +83,10 @@ def to_pptx(
     theme: Theme = "light",
     template: SlideTemplate | None = None,
 ) -> bytes:
-    """The slides as a file. `draw` gives a figure as PNG in the proportions of `picture_size`.
+    """The slides as a file. `draw` gives a figure as PNG with the aspect ratio of `picture_size`.
 
-    Texts are made `printable`. The bytes depend on the report, its date included, and the theme or template
-    (which serves for one deck) alone.
+    Texts are made `printable`. The bytes depend only on the report, including its date, and the theme or
+    template (which can be used for one deck only).
     """
     deck = _own_deck(_INKS[theme]) if template is None else template.deck
     about = deck.core_properties
@@ -112,7 +112,7 @@ def to_pptx(
 
 
 def _rest(report: Report) -> Iterator[Section]:
-    """What the story does not show. The figure of the phase table is left out: the table itself is there."""
+    """The sections not shown in the story, without the figure of the phase table: the table is there."""
     shown = {id(slide.block) for slide in report.story}
     for section in report.sections:
         blocks = tuple(
@@ -125,7 +125,7 @@ def _rest(report: Report) -> Iterator[Section]:
 
 
 def _divide(deck: Presentation, story_slides: int) -> None:
-    """Name the parts of the deck, as programs list them beside the slides."""
+    """Name the sections of the deck, as listed by programs beside the slides."""
     from pptx.oxml import parse_xml
 
     ids = [slide.slide_id for slide in deck.slides]
@@ -142,7 +142,7 @@ def _divide(deck: Presentation, story_slides: int) -> None:
     )
     main = "http://schemas.openxmlformats.org/presentationml/2006/main"
     more = "http://schemas.microsoft.com/office/powerpoint/2010/main"
-    root = deck.part._element  # python-pptx has no words for sections
+    root = deck.part._element  # python-pptx has no method for sections
     for former in root.findall(_q("p:extLst")):
         root.remove(former)
     root.append(
@@ -154,7 +154,7 @@ def _divide(deck: Presentation, story_slides: int) -> None:
 
 
 class _Slides:
-    """Slides of one deck, each on a layout that has a place for its title."""
+    """Slides of one deck, each with a layout that has a place for its title."""
 
     def __init__(self, deck: Presentation, report: Report, ink: _Ink, template: SlideTemplate | None) -> None:
         self._deck, self._ink, self._report = deck, ink if template is None else _THEMED, report
@@ -178,7 +178,7 @@ class _Slides:
         self.say(report.notes)
 
     def say(self, notes: str) -> None:
-        """Notes of the speaker, on the last slide."""
+        """Add speaker's notes to the last slide."""
         if notes:
             slide = self._deck.slides[len(self._deck.slides) - 1]
             lines = (printable(line, _MOST_NOTES) for line in notes[:_MOST_NOTES].splitlines())
@@ -202,7 +202,7 @@ class _Slides:
             self._text(title, [block])
 
     def section(self, section: Section, draw: Callable[[Picture], bytes]) -> None:
-        """Its figures, then its tables, below each what is said of it; lists by themselves."""
+        """The section's figures, then its tables, each with its remarks below; lists separately."""
         if section.level == 1:
             self.heading(section.title)
         tables: list[tuple[ReportTable, list[str]]] = []
@@ -229,7 +229,7 @@ class _Slides:
             title = table.title if section.title == table.title else f"{section.title}: {table.title}"
             self._table(title, table, texts)
 
-    # ---- what they show
+    # ---- contents
 
     def _picture(self, title: str, picture: Picture, png: bytes) -> None:
         slide = self._slide("only", title)
@@ -242,9 +242,9 @@ class _Slides:
         )
 
     def _text(self, title: str, blocks: Iterable[Block]) -> None:
-        """Sentences, as many to a slide as are sure to fit; what announces others stands with them."""
+        """Sentences, as many per slide as certainly fit; those that announce others stay with them."""
         lines = [line for block in blocks for line in _lines(block)]
-        for size in (18.0, 14.0):  # smaller where one slide does not hold them
+        for size in (18.0, 14.0):  # smaller if one slide does not hold them
             line = size * _MM_PER_POINT
             high = [(_rows(text, size, self._room.width - 12) * _LINE + 0.4) * line for text, _ in lines]
             if sum(high) <= self._room.height:
@@ -267,7 +267,7 @@ class _Slides:
                 _without_bullet(paragraph)
 
     def _table(self, title: str, table: ReportTable, remarks: Sequence[str] = ()) -> None:
-        """A table on as few slides as hold it, its rows shared out evenly."""
+        """A table on as few slides as possible, with its rows evenly divided."""
         notes = [printable(text, _MOST_TEXT) for text in (table.note, *remarks) if text]
         wide_all, high_all = self._room.width, self._room.height
         below = sum(_rows(text, 12.0, wide_all) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
@@ -297,7 +297,7 @@ class _Slides:
         wide: Sequence[float],
         high: Sequence[float],
     ) -> float:
-        """Rows of a table under its headings; where they end, mm."""
+        """Rows of a table under its headings; returns where they end, in mm."""
         from pptx.util import Mm
 
         lines = [table.heads, *table.rows[slice(*span)]]
@@ -319,15 +319,15 @@ class _Slides:
                 look = (r == 0, r % 2 == 0, c < table.left)
                 if look not in looks:
                     looks[look] = self._look(drawn.cell(r, c), size, *look)
-                # python-pptx takes twenty searches for what is the same in most cells.
+                # python-pptx needs twenty searches for what is the same in most cells.
                 cell = copy.deepcopy(looks[look])
-                # Empty, it would have the template's size, and its row be higher than measured.
+                # An empty cell would have the template's text size, and a row higher than measured.
                 next(cell.iter(run)).text = _cell(text) or "\u00a0"
                 row._tr.replace(place, cell)
         return self._room.top + sum(heights)
 
     def _look(self, cell: _Cell, size: float, head: bool, stripe: bool, left: bool) -> CT_TableCell:
-        """A cell's element: its ground, edges and text."""
+        """A cell's element: its background, edges and text."""
         from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
         from pptx.util import Mm
 
@@ -340,14 +340,14 @@ class _Slides:
         self._run(paragraph, "\u00a0", size, self._ink.text, bold=head)
         return cell._tc
 
-    # ---- what all have
+    # ---- parts of all slides
 
     def _slide(self, layout: str, title: str, most: int = 320) -> Slide:
         slide: Slide = self._deck.slides.add_slide(self._layouts[layout])
         text = printable(title, most).replace(" %", "\u00a0%")
         head = places(slide, "title", "ctrTitle")[0]
         head.text_frame.text = text
-        size = 0.0  # as the layout has it
+        size = 0.0  # as in the layout
         if not self._own:
             size = _shrunk(slide.slide_layout, text)
             keep = places(slide)[:1] if layout != "only" else []
@@ -358,14 +358,14 @@ class _Slides:
             size = 38 if len(text) <= 60 else 28
         elif layout in ("text", "only"):
             size = next((s for s, letters in ((26, 70), (22, 125), (18, 200)) if len(text) <= letters), 15)
-        for run in head.text_frame.paragraphs[0].runs if size else ():  # there is none without text
+        for run in head.text_frame.paragraphs[0].runs if size else ():  # an empty title has no runs
             run.font.size = _points(size)
         if layout != "title":
             self._number(slide)
         return slide
 
     def _body(self, slide: Slide) -> Shape:
-        """The place of a slide for its text; a box of its own where its layout has none."""
+        """The placeholder of a slide for its text; a new box if its layout has none."""
         bodies = places(slide)
         if bodies:
             return bodies[0]
@@ -375,7 +375,7 @@ class _Slides:
         return box
 
     def _number(self, slide: Slide) -> None:
-        """Its number and the report's title at its foot: python-pptx takes these over from no layout."""
+        """Add number and the report's title at the foot: python-pptx does not copy these from layouts."""
         for place in places(slide.slide_layout, "sldNum", "ftr"):
             kind = next(place._element.iter(_q("p:ph"))).get("type")
             element = copy.deepcopy(place._element)
@@ -387,7 +387,7 @@ class _Slides:
                 )
 
     def _describe(self, shape: BaseShape, name: str, text: str) -> None:
-        about = next(shape._element.iter(_q("p:cNvPr")))  # python-pptx has no other way to a description
+        about = next(shape._element.iter(_q("p:cNvPr")))  # python-pptx has no other access to a description
         about.set("descr", printable(text, _MOST_TEXT))
         about.set("name", printable(name))
 
@@ -398,11 +398,11 @@ class _Slides:
         run.text = text if "\u00a0" in text else printable(text, most)
         run.font.size, run.font.bold = _points(size), bold
         if self._own or not into._p.getparent().getparent().xpath(".//p:ph"):
-            _colour(run.font.color, colour)  # a template says it of its places itself
+            _colour(run.font.color, colour)  # templates set it in their placeholders
 
 
 def _lines(block: Block) -> Iterator[tuple[str, bool]]:
-    """Lines of text, and whether each is one of a list."""
+    """Lines of text, and whether each is a list item."""
     if isinstance(block, Paragraph | ReportCommand):
         yield printable(block.text, _MOST_TEXT), False
     elif isinstance(block, Points):
@@ -410,7 +410,7 @@ def _lines(block: Block) -> Iterator[tuple[str, bool]]:
 
 
 def _rows(text: str, size: float, room: float) -> int:
-    """Lines that a text takes in so many mm, on the safe side."""
+    """Upper estimate of the lines that a text takes in so many mm."""
     wide = size * _MM_PER_POINT * _LETTER
     letters = max(1, int(room / wide))
     lines, left = 1, letters
@@ -424,9 +424,9 @@ def _rows(text: str, size: float, room: float) -> int:
 
 
 def _measured(table: ReportTable, room: float, across: float) -> tuple[float, list[float], list[float]]:
-    """The size of the text, the widths of columns and the heights of rows, headings first, mm.
+    """The size of the text, the widths of columns and the heights of rows, headings first, in mm.
 
-    As large as lets all rows stand on one slide; of tables that need several, of a middle size.
+    As large as possible with all rows on one slide; for tables that need several, a middle size.
     """
     lines = [tuple(map(_cell, line)) for line in (table.heads, *table.rows)]
     for size in _SIZES:
@@ -437,7 +437,7 @@ def _measured(table: ReportTable, room: float, across: float) -> tuple[float, li
     tried = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
     size, wide, high, _ = next((one for one in tried if not one[3]), tried[-1])
     slides = len(_shared_out(high, room))
-    for larger in _SIZES:  # what does not take more slides may be larger
+    for larger in _SIZES:  # larger, if that does not take more slides
         widths, heights, broken = _laid_out(lines, larger, across)
         if not broken and len(_shared_out(heights, room)) == slides:
             return larger, widths, heights
@@ -445,7 +445,7 @@ def _measured(table: ReportTable, room: float, across: float) -> tuple[float, li
 
 
 def _cell(text: str) -> str:
-    """As it stands in a table: short ones are never broken."""
+    """A cell's text: short ones are never broken."""
     text = printable(text, _LONGEST_CELL)
     return text.replace(" ", "\u00a0") if len(text) <= 14 else text
 
@@ -453,12 +453,12 @@ def _cell(text: str) -> str:
 def _laid_out(
     lines: Sequence[Sequence[str]], size: float, across: float
 ) -> tuple[list[float], list[float], bool]:
-    """Widths of columns and heights of rows at a size, and whether a word had to be broken."""
+    """Widths of columns and heights of rows at a text size, and whether a word had to be broken."""
     letter, edge = size * _MM_PER_POINT * _LETTER, 2 * _CELL_EDGE + 0.5
     columns = range(len(lines[0]))
     word = [max(len(part) for line in lines for part in line[c].split(" ")) for c in columns]
     want = [min(max(len(line[c]) for line in lines), 48) for c in columns]
-    # The headings are bold, and wider.
+    # The headings are bold, thus wider.
     least = [1.15 * n * letter + edge for n in word]
     wide = [max(1.1 * n * letter + edge, low) for n, low in zip(want, least, strict=True)]
     broken = sum(least) > across
@@ -479,12 +479,12 @@ def _laid_out(
 
 
 def _shared_out(high: Sequence[float], room: float) -> list[tuple[int, int]]:
-    """Rows `first` to below `last` of each slide, headings (``high[0]``) on all.
+    """Rows `first` to below `last` of each slide, with headings (``high[0]``) on all.
 
-    As even as can be, so that none stands alone unless it takes half of a slide.
+    As even as possible, so that no row is alone unless it takes half of a slide.
     """
     rows = len(high) - 1
-    room += 1e-6  # rows that were stretched to fill it do, however their sum is rounded
+    room += 1e-6  # rows stretched to fill it must fit, whatever their rounding
     for pages in range(1, max(rows, 1) + 1):
         cuts = [round(k * rows / pages) for k in range(pages + 1)]
         spans = list(pairwise(cuts))
@@ -493,7 +493,7 @@ def _shared_out(high: Sequence[float], room: float) -> list[tuple[int, int]]:
     return [(k, k + 1) for k in range(rows)]
 
 
-# ------------------------------------------------------------------ what python-pptx has no words for
+# ------------------------------------------------------------------ what python-pptx does not support
 
 
 def _q(name: str) -> str:
@@ -515,7 +515,7 @@ def _place(x: float, y: float, w: float, h: float) -> tuple[Length, ...]:
 
 
 def _colour(of: ColorFormat, colour: str) -> None:
-    """Six hexadecimal digits, or what a theme calls it."""
+    """Set a colour: six hexadecimal digits, or a name of the theme."""
     from pptx.dml.color import RGBColor
     from pptx.enum import dml
 
@@ -526,7 +526,7 @@ def _colour(of: ColorFormat, colour: str) -> None:
 
 
 def _shrunk(layout: SlideLayout, text: str) -> float:
-    """Points at which a title fits into its place; 0: as the layout has it."""
+    """Point size at which a title fits into its placeholder; 0: as in the layout."""
     place = places(layout, "title", "ctrTitle")[0]
     room, size = box(place), text_size(layout, place, "title")
     for factor in (1.0, 0.85, 0.7, 0.6, 0.5, 0.4):
@@ -545,7 +545,7 @@ def _fill(fill: FillFormat, colour: str) -> None:
 
 
 def _plain_style(frame: GraphicFrame) -> None:
-    """No style of the program's: rows are told apart by the fills that they are given here."""
+    """Remove the default style: rows are distinguished by the fills set here."""
     style = next(frame._element.iter(_q("a:tableStyleId")))
     style.text = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"  # without style, without grid
 
@@ -558,7 +558,7 @@ def _without_bullet(paragraph: _Paragraph) -> None:
 
 
 def _own_deck(ink: _Ink) -> Presentation:
-    """A master in our proportions, fonts and colours, and of its layouts those that are used."""
+    """A master with this program's proportions, fonts and colours, and only the layouts that are used."""
     from pptx import Presentation
     from pptx.opc.constants import RELATIONSHIP_TYPE
     from pptx.util import Mm
@@ -602,7 +602,7 @@ def _own_deck(ink: _Ink) -> Presentation:
 
 
 def _arrange(slide: AnySlide, places: dict[str, tuple[float, float, float, float]]) -> None:
-    """Put the placeholders of a master or layout where they belong; the date, which the title tells, goes."""
+    """Place the placeholders of a master or layout; remove the date, which the title slide shows."""
     for shape in list(slide.placeholders):
         kind = shape._element.nvSpPr.nvPr.find(_q("p:ph")).get("type", "body")
         if kind == "dt":

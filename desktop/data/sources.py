@@ -1,4 +1,4 @@
-"""Which traces there are in the folders that somebody names, whatever else lies there."""
+"""Finds the traces in folders named by the user, whatever other files are there."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from desktop.data.store import is_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
-#: How deep below a folder traces are looked for; an archive of a Score-P run has them two levels down.
+#: Depth below a folder to search for traces; an archive of a Score-P run has them two levels down.
 DEPTH = 6
 
 
 class SourceFiles(NamedTuple):
-    """`traces`: the file or folder to open of each, with its importer. `archives`: of which none knows what
-    they hold. `others`: files that belong to none of them."""
+    """`traces`: the file or folder to open for each, with its importer. `archives`: their contents are
+    unknown. `others`: files that belong to none of them."""
 
     traces: list[tuple[Path, Importer]]
     archives: list[Path]
@@ -30,10 +30,10 @@ class SourceFiles(NamedTuple):
 
 
 def traces_in(folder: Path, progress: Progress) -> SourceFiles:
-    """Look for traces by the content of the files, up to `DEPTH` folders down."""
+    """Find traces by the content of the files, up to `DEPTH` folders down."""
     every = [importers.importer(name) for name in importers.FORMATS]
     files = _files(folder, progress)
-    # Those with a name that a trace has come first: what belongs to them need not be looked into.
+    # Files with typical names of traces first: files that belong to them need not be read.
     files.sort(key=lambda file: not any(_is_named(file, one.patterns) for one in every))
     traces: list[tuple[Path, Importer]] = []
     archives: list[Path] = []
@@ -52,7 +52,7 @@ def traces_in(folder: Path, progress: Progress) -> SourceFiles:
             continue
         try:
             importer = importers.detect(file)
-            # Texts with a table in them are many; one that is meant as a curve has a name that says so.
+            # Text files with tables are common; only one with a typical name is taken for a curve.
             if importer.id == curve.IMPORTER.id and not _is_named(file, importer.patterns):
                 others.append(file)
                 continue
@@ -81,15 +81,15 @@ def _files(folder: Path, progress: Progress) -> list[Path]:
 
 
 class Sources(NamedTuple):
-    """`paths`: what to open, each with a name that differs from the others' where two would be the same.
-    `strange`: files of the folders that are no trace and belong to none."""
+    """`paths`: what to open, each with a distinct name. `strange`: files of the folders that are no trace and
+    belong to none."""
 
     paths: list[tuple[Path, str]]
     strange: list[Path]
 
 
 def expand(paths: Sequence[Path], progress: Progress) -> Sources:
-    """Put the traces and archives that a folder holds in its place; a folder that is one trace stays."""
+    """Replace folders by the traces and archives in them; a folder that is one trace stays."""
     sources: list[tuple[Path, str]] = []
     strange: list[Path] = []
     for path in paths:
@@ -114,7 +114,7 @@ def expand(paths: Sequence[Path], progress: Progress) -> Sources:
 
 
 def opens(folder: Path) -> bool:
-    """Whether a folder is one trace, as OTF2's are."""
+    """Whether a folder is one trace, as for OTF2."""
     try:
         importers.detect(folder)
     except TraceFormatError:

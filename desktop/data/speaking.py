@@ -1,4 +1,4 @@
-"""Notes of a speaker: the user's own, else the sentences that are known of a run, and the annotations."""
+"""Speaker's notes: the user's own, else the known sentences about a run, and the annotations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def notes(
     marks: Iterable[Mark],
     own: Iterable[tuple[float | None, str]],
 ) -> list[str]:
-    """What to say of the run, then of each phase between `breaks` (s).
+    """Notes about the run, then about each phase between `breaks` (s).
 
-    `explanation`: why time is lost, if that is known; `marks`: annotations, each said with the phase that it
-    begins in, those outside of all phases with the run; `own`: the user's notes, each by a time inside of its
-    phase (None: of the run), which take the place of all else.
+    `explanation`: why time is lost, if known; `marks`: annotations, each mentioned with the phase in which it
+    begins, those outside of all phases with the run; `own`: the user's notes, each with a time inside its
+    phase (None: of the run), which replace everything else.
     """
     ends = list(pairwise(breaks))
     texts: list[list[str]] = [[] for _ in range(len(ends) + 1)]

@@ -1,8 +1,8 @@
-"""What every location does when, kept in a temporary file from the import's replay until the curve is made.
+"""The states of every location, in a temporary file from the import's replay until the curve is made.
 
-A step is a tick as recorded and the code (`desktop.core.open_regions`) of what the location does from then
-on. Times are mended and codes resolved by whoever reads them, for neither clocks nor the activities of
-regions are known before all of the trace was read.
+A step is a tick as recorded and the code (`desktop.core.open_regions`) of the location's state from then on.
+Clocks are repaired and codes resolved on reading, as neither clocks nor activities of regions are known
+before the whole trace was read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from desktop.core.arrays import Bytes, Ints
 from desktop.core.open_regions import steps
 from desktop.data.atomic import naming
 
-#: Steps that are held in memory.
+#: Steps held in memory.
 _ROWS = 1 << 16
 
 
 class ReplayedSteps(NamedTuple):
-    """Of a location: whether it has entered an active region, its leaves without enter, and the regions that
-    were open at its end, made-up ones apart."""
+    """For a location: whether it has entered an active region, its leaves without enter, and the regions open
+    at its end, except synthetic ones."""
 
     worked: bool
     stray: int
@@ -35,7 +35,7 @@ class ReplayedSteps(NamedTuple):
 
 
 class Steps:
-    """The steps of all locations, of one after the other, in a temporary file beside `target`, which errors
+    """The steps of all locations, one after the other, in a temporary file beside `target`, which errors
     name."""
 
     def __init__(self, target: Path) -> None:
@@ -43,20 +43,20 @@ class Steps:
         self._file: BufferedRandom | None = None
         self._classes = np.zeros(0, np.uint8)
         self._about: dict[int, ReplayedSteps] = {}
-        self._pieces: dict[int, list[tuple[int, int]]] = {}  # of each location: place in the file, rows
+        self._pieces: dict[int, list[tuple[int, int]]] = {}  # for each location: place in the file, rows
         self._written = 0
         self._time, self._code = np.empty(0, np.int64), np.empty(0, np.uint8)
         self._state = np.zeros(3, np.int64)
         self._filled = 0
 
     def begin(self, location: int) -> None:
-        """The next location."""
+        """Start the next location."""
         self._location = location
         self._pieces[location] = []
         self._state[:] = -1
 
     def add(self, time: Ints, code: Bytes) -> None:
-        """Events of the location and the codes after them."""
+        """Add events of the location and the codes after them."""
         if self._filled + time.size + 1 > self._time.size:
             self._flush()
             if time.size + 1 > self._time.size:
@@ -83,17 +83,17 @@ class Steps:
             self._file.seek(self._written)
             self._file.write(self._time[: self._filled].data)
             self._file.write(self._code[: self._filled].data)
-            self._file.flush()  # here, where an error is told
+            self._file.flush()  # here, where errors are reported
         self._pieces[self._location].append((self._written, self._filled))
         self._written += self._filled * (self._time.itemsize + self._code.itemsize)
         self._filled = 0
 
     def finish(self, classes: Bytes) -> None:
-        """All locations are complete; `classes`: the activities of regions by which the codes were found."""
+        """All locations are complete; `classes`: the activities of regions behind the codes."""
         self._classes = classes
 
     def hold(self, classes: Bytes) -> bool:
-        """Whether the codes are those of these activities of regions (of which some may have no events)."""
+        """Whether the codes were found with these activities of regions (ignoring regions without events)."""
         return np.array_equal(self._classes, classes[: self._classes.size])
 
     def about(self, location: int) -> ReplayedSteps:
@@ -103,7 +103,7 @@ class Steps:
         return sum(count for _, count in self._pieces.get(location, ()))
 
     def blocks(self, location: int, rows: int) -> Iterator[tuple[Ints, Bytes]]:
-        """Ticks and codes of a location's steps, at most so many at a time.
+        """Ticks and codes of a location's steps, at most `rows` at a time.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Steps:
             raise OSError(errno.EIO, "a temporary file has lost its end")
 
     def release(self) -> None:
-        """Give the file up."""
+        """Close and remove the file."""
         if self._file is not None:
-            with suppress(OSError):  # nobody wants what it could not write
+            with suppress(OSError):  # nobody needs what it could not write
                 self._file.close()

@@ -1,9 +1,9 @@
-"""Dataclasses from plain values (JSON, TOML) and back: the one decoder of project files, descriptions of
-experiments and those of stores.
+"""Dataclasses from plain values (JSON, TOML) and back: the one decoder of project files, and of descriptions
+of experiments and stores.
 
-Reading runs nothing: it makes objects of the declared classes and no others, and all that is not as declared
-is a problem with the path of its key. Our own, because cattrs takes 0.13 s to import in every command, and
-of msgspec's problems only the first is told.
+Reading runs nothing: it creates objects of the declared classes and no others, and everything that does not
+match the declarations is a problem with the path of its key. Not cattrs, which takes 0.13 s to import in
+every command, nor msgspec, which reports only the first problem.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from desktop.remote import RemotePath, place
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-#: Numbers are smaller than this, so that the difference of any two is one.
+#: Numbers are smaller than this, so that the difference of any two is finite.
 LARGEST = 1e300
 _TYPES: dict[object, str] = {int: "a whole number", str: "text", bool: "true or false", float: "a number"}
 
-#: Problems that are listed in the sentence; all are in `Misfit.problems`.
+#: Problems listed in the error text; all are in `Misfit.problems`.
 _NAMED = 3
 
-#: What makes a value of a declared class, which is the one that its caller has asked for.
+#: Makes a value of a declared class, which its caller knows.
 Make: TypeAlias = Callable[[object], Any]
 Tree = TypeVar("Tree")
 
 
 class Misfit(DesktopError, ValueError):
-    """Not as declared. `problems`: all that is wrong, each with the path of its key."""
+    """The value does not match the declaration. `problems`: all that is wrong, with paths of keys."""
 
     def __init__(self, problems: list[str]) -> None:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
@@ -64,21 +64,21 @@ class _Wrong(Exception):
 def _wrong(value: object, wanted: str) -> _Wrong:
     try:
         shown = json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # a little less deep than what can be read at all
+    except RecursionError:  # nested almost as deep as can be read at all
         shown = "[…]"
     return _Wrong([("", f" is {shown[:40]}{'…' if len(shown) > 40 else ''}, {wanted}")])
 
 
 class Decoder:
-    """Makes values of declared classes, by what is made once of every declaration.
+    """Makes values of declared classes, with functions that are made once for every declaration.
 
-    A class may have a method ``problem() -> str``: what is wrong with its values, or nothing.
+    A class may have a method ``problem() -> str``: what is wrong with its values, or "".
 
     Parameters
     ----------
     folder : of the file; paths in it are relative to it.
-    names : classes that annotations name but their modules do not import.
-    closed : nothing outside of `folder` may be named, as in a bundle.
+    names : classes that annotations use but their modules do not import.
+    closed : whether paths must be inside of `folder`, as in a bundle.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Decoder:
         self._makers: dict[object, Make] = {}
 
     def decode(self, kind: type[Tree], value: object, place: str = "", also: Iterable[str] = ()) -> Tree:
-        """The plain `value`, which stands at `place`, as a `kind`.
+        """The plain `value`, which is at `place`, as a `kind`.
 
         Raises
         ------
-        Misfit : with all problems, those that are known before (`also`) first.
+        Misfit : with all problems, those already known (`also`) first.
         """
         problems = list(also)
         try:
@@ -105,7 +105,7 @@ class Decoder:
 
     def _maker(self, kind: object) -> Make:
         if kind not in self._makers:
-            self._makers[kind] = lambda value: self._makers[kind](value)  # of a class that holds its own kind
+            self._makers[kind] = lambda value: self._makers[kind](value)  # for a class that contains itself
             self._makers[kind] = self._new(kind)
         return self._makers[kind]
 
@@ -185,7 +185,7 @@ class Decoder:
             fields = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
             try:
                 record = kind(**dict(zip(known, fields, strict=True)))
-            except ValueError as error:  # as its own rules say
+            except ValueError as error:  # from its own checks
                 raise _wrong(value, str(error)) from None
             problem = check(record) if check else ""
             if problem:
@@ -198,7 +198,7 @@ class Decoder:
 def _each(
     path: str, items: Iterable[tuple[object, Make, object]], problems: list[tuple[str, str]] | None = None
 ) -> list[object]:
-    """What is made of (key, maker, value), or one `_Wrong` with all `problems` and those that are found."""
+    """The results for (key, maker, value), or one `_Wrong` with all `problems` and the ones found."""
     problems, values = problems or [], []
     for key, one, item in items:
         try:
@@ -235,10 +235,9 @@ def _plain(kind: object) -> Make:
 
 
 def encode(value: object, folder: Path, place: str = "tree") -> Any:
-    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
+    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where possible.
 
-    A field that holds no number (NaN) or an infinite one and does so at first is left out: JSON has no word
-    for it.
+    A field that is NaN or infinite, and so by default, is left out: JSON cannot express it.
 
     Raises
     ------

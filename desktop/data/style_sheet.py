@@ -1,4 +1,4 @@
-"""A style sheet (CSS) of the user's own for HTML: read within bounds, and only if it loads nothing."""
+"""A user's style sheet (CSS) for HTML: read within bounds, and accepted only if it loads nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from desktop.errors import FileError
 
-#: Bytes of a style sheet.
+#: Most bytes of a style sheet.
 LARGEST = 1 << 20
-# What a page with a style sheet of the user's may load: what is in the sheet itself.
+# A page with a user's style sheet may load only what is in the sheet itself.
 POLICY = "; img-src data:; font-src data:"
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.S)
 _LOADS = re.compile(
@@ -18,11 +18,11 @@ _LOADS = re.compile(
 
 
 def read_style_sheet(path: Path) -> str:
-    """Read it.
+    """Read and check a style sheet.
 
     Raises
     ------
-    FileError : it is too large, no text, would end the page's style, or loads from elsewhere.
+    FileError : it is too large, no text, would end the page's style, or has external references.
     OSError : there is no such file.
     """
     if path.stat().st_size > LARGEST:
@@ -46,7 +46,7 @@ def read_style_sheet(path: Path) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without escapes that would hide a word."""
+    """The text without escapes, which could hide a word."""
 
     def letter(escaped: re.Match[str]) -> str:
         code = int(escaped[1], 16) if escaped[1] else ord(escaped[2])

@@ -15,14 +15,14 @@ from desktop.data.chart import Axis, Chosen, Content, Series
 
 #: Breakpoints, their low and high ends (n + 1,) each, seconds.
 Row = tuple[Floats, Floats, Floats]
-#: An n that the sweep does not reach, with its error.
+#: An n beyond the sweep, with its error.
 Beyond = tuple[int, float] | None
 #: Share of the run within which a breakpoint of n and one of n + 1 count as the same.
 SAME = 0.005
 
 
 def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, set_: str = "") -> str:
-    """The error of n, and what one more gains; `set_`: how its breaks were, if not by the fit of n."""
+    """The error of n, and what one more gains; `set_`: how its breakpoints were set, if not by a fit."""
     if set_:
         return f"n = {n}, {set_}: ε = {format_number(value)}"
     text = f"n = {n}: ε = {format_number(value)}"
@@ -48,8 +48,8 @@ def epsilon_chart(
 ) -> Content:
     """epsilon(n) on a logarithmic axis, an error of zero on its low end.
 
-    `epsilon` (K,) of n = first .. first+K-1, in `unit`; `reach`: an n beyond it up to which the axes
-    reach, down to the error there; `beyond`: for the table, the n in use that the sweep does not reach.
+    `epsilon` (K,) of n = first .. first+K-1, in `unit`; `reach`: an n beyond, to which the axes extend, and
+    its error; `beyond`: for the table, the n in use beyond the sweep.
     """
     errors = np.array(epsilon, float)
     n = np.arange(first, first + errors.size, dtype=float)
@@ -83,7 +83,7 @@ def epsilon_chart(
 
 
 def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
-    """Breakpoints that last: place of the row, when in it, and when in the next."""
+    """Breakpoints that persist: index of the row, time in it, and time in the next."""
     lasting: list[tuple[int, float, float]] = []
     for k, (upper, lower) in enumerate(pairwise(rows)):
         near = SAME * (upper[0][-1] - upper[0][0])
@@ -98,9 +98,9 @@ def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
 def breakpoint_chart(
     rows: Sequence[Row], first: int, chosen: Chosen | None = None, *, empty: str = ""
 ) -> Content:
-    """The breakpoints of every n, one row per n from the top: a phase that lasts is a vertical line.
+    """The breakpoints of every n, one row per n from the top: a persistent phase appears as a vertical line.
 
-    `rows` of n = first, first + 1, ...; a bar is the range in which a breakpoint could lie at the same error.
+    `rows` of n = first, first + 1, ...; a bar is the range in which a breakpoint could be at the same error.
     """
     series: list[Series] = []
     start = end = 0.0

@@ -1,7 +1,7 @@
 """Tables of run times: CSV, TSV, spreadsheets, pasted text and the listings of the NAS benchmarks.
 
-A table is read into rows as they are written, columns are recognised by their headings (or named by the
-user), and every row that cannot be used keeps its reason. Nothing is repaired silently.
+A table is read into rows as written, columns are recognised by their headings (or named by the user), and
+every row that cannot be used keeps the reason. Nothing is repaired silently.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from desktop.errors import TableError, explained
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: What a column can mean.
+#: Roles of columns.
 ROLES = ("code", "system", "p", "time", "t_prime", "size", "work", "peak", "repeat", "note")
-#: Headings (lower case, unit taken off) of each role; the first that a table has wins.
+#: Headings (lower case, without unit) of each role; the first one found counts.
 _HEADINGS: dict[str, tuple[str, ...]] = {
     "code": ("code", "program", "application", "app", "benchmark", "kernel"),
     "system": ("system", "machine", "computer", "host", "platform", "cluster"),
@@ -67,16 +67,16 @@ _UNIT_NAMES = {
 }  # fmt: skip
 
 Repeats = Literal["points", "median", "minimum"]
-#: Longest cell, so that a wrong file ends in a sentence.
+#: Longest cell, so that a wrong file gives a clear error.
 _CELL = 1000
-#: Beyond these, squares of products leave the range of numbers.
+#: Beyond these, squares of products overflow.
 _MOST_P, _MOST_TIME, _MOST_VALUE = 1e9, 1e30, 1e30
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or "";
-    `trace`: by what the trace that it was taken from is known again, see `desktop.data.trace_rows`."""
+    """One measurement. `line` is its place in the source (from 1); `reason`: why it is excluded, or "";
+    `trace`: the identity of the trace it was taken from, see `desktop.data.trace_rows`."""
 
     line: int
     code: str = ""
@@ -95,9 +95,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """`rows` in the order of the source; `columns`: role -> heading; `transformed`: `time` holds t'.
+    """`rows` in the order of the source; `columns`: role -> heading; `transformed`: `time` contains t'.
 
-    `similar`: names that differ by blanks or case only, offered to be merged (never merged by themselves).
+    `similar`: names that differ by blanks or case only, proposed for merging (never merged automatically).
     """
 
     source: str
@@ -109,14 +109,14 @@ class Table:
     other: tuple[str, ...] = ()
 
     def to_frame(self) -> DataFrame:
-        """One row a measurement, the index its line: ``TABLES["measurements"]`` of `desktop.core.frames`, NaN
+        """One row per measurement, indexed by line: ``TABLES["measurements"]`` of `desktop.core.frames`, NaN
         where there is none; t' has no unit."""
         columns = attributes("measurements", self.rows)
         units = {"time": ""} if self.transformed else None
         return frame(TABLES["measurements"], columns, index=columns["line"], units=units)
 
     def exclude(self, lines: Sequence[int], reason: str) -> Table:
-        """Rows by line take no part, for a reason; an empty reason takes those back that can be used."""
+        """Exclude rows by line, for a reason; an empty reason includes usable ones again."""
         chosen = set(lines)
         return replace(
             self,
@@ -126,7 +126,7 @@ class Table:
         )
 
     def rename(self, old: Sequence[str], new: str) -> Table:
-        """Codes and systems of any of the old names get the new one."""
+        """Give codes and systems with any of the old names the new one."""
         names = set(old)
         rows = tuple(
             replace(
@@ -139,7 +139,7 @@ class Table:
         return replace(self, rows=rows, similar=_similar(rows))
 
     def with_rows(self, rows: Sequence[Row]) -> Table:
-        """More measurements below those that are there; they are counted on."""
+        """Append measurements; their lines continue those of the table."""
         last = max((row.line for row in self.rows), default=0)
         more = tuple(
             replace(row, line=last + k, reason=row.reason or _fault(row)) for k, row in enumerate(rows, 1)
@@ -150,11 +150,11 @@ class Table:
 
 @dataclass(frozen=True)
 class TableEdits:
-    """What was changed in a table since it was read, so that it can be changed again in the same way.
+    """Changes to a table since it was read, so that they can be applied again.
 
-    `names`: what codes and systems are called instead. `work`, `peak`: those of codes and systems, by their
-    names in the source, if they were taken from a table of their own; `columns`: its headings by role.
-    `reasons`: why lines take no part, or "" for those that were taken back. `added`: rows below the others.
+    `names`: new names of codes and systems. `work`, `peak`: those of codes and systems, by their names in the
+    source, if they were taken from a separate table; `columns`: its headings by role. `reasons`: why lines
+    are excluded, or "" for lines included again. `added`: rows below the others.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class TableEdits:
 
     @classmethod
     def between(cls, read: Table, now: Table) -> TableEdits:
-        """What leads from a table as it was read to what `Table`'s methods and `with_values` made of it."""
+        """The changes from a table as read to the result of `Table`'s methods and `with_values`."""
         pairs = list(zip(read.rows, now.rows, strict=False))
         called = {old: new for a, b in pairs for old, new in ((a.code, b.code), (a.system, b.system))}
 
@@ -186,7 +186,7 @@ class TableEdits:
         )
 
     def on(self, read: Table) -> Table:
-        """The table with these changes; those of lines that it no longer has are left out."""
+        """The table with these changes; those to lines that no longer exist are left out."""
         reasons = dict(self.reasons)
         rows = tuple(
             replace(
@@ -207,12 +207,12 @@ def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-#: As much of a file as is looked at to see what it is.
+#: Bytes of a file that are inspected to recognise it.
 _HEAD = 1 << 16
 
 
 def headings(source: Path | str) -> tuple[str, ...]:
-    """What the first line of a table calls its columns; () where there is none (a listing, no text).
+    """The names of columns in the first line of a table; () if there are none (a listing, no text).
 
     Raises
     ------
@@ -229,7 +229,7 @@ def headings(source: Path | str) -> tuple[str, ...]:
             with suppress(zipfile.BadZipFile), zipfile.ZipFile(source) as archive:
                 if "xl/workbook.xml" in archive.namelist() and source.stat().st_size <= LARGEST:
                     return tuple(headed(read_sheet(source.read_bytes(), source, 1))[0])
-            return ()  # an archive of anything else
+            return ()  # an archive of something else
         try:
             text = decoded(data.rpartition(b"\n")[0] or data, source)
         except TableError:
@@ -240,14 +240,14 @@ def headings(source: Path | str) -> tuple[str, ...]:
 
 
 def missing_roles(header: Sequence[str]) -> tuple[str, ...]:
-    """What a table of measurements needs and no heading says: of code, system, p and time (or t')."""
+    """Roles that a table of measurements needs and no heading has: of code, system, p and time (or t')."""
     roles = recognise(header)
     wanted = ("code", "system", "p", "t_prime" if "t_prime" in roles else "time")
     return tuple(role for role in wanted if role not in roles)
 
 
 def holds_measurements(path: Path) -> bool:
-    """Is this a table of measurements, to judge by its headings?"""
+    """Whether this is a table of measurements, judged by its headings."""
     try:
         header = headings(path)
     except (OSError, TableError):
@@ -263,8 +263,8 @@ def read_table(
     Parameters
     ----------
     source : a path (CSV, TSV, .xlsx, one listing, or a folder of listings), or the text itself.
-    columns : role -> heading, for headings that are not recognised, or meant otherwise.
-    units : of "time", "work", "peak", where the heading does not say it; by default s, op, op/s.
+    columns : role -> heading, for headings that are not recognised, or have another meaning.
+    units : of "time", "work", "peak", if not in the heading; by default s, op, op/s.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def read_table(
 
 
 def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit: str | None = None) -> Table:
-    """The same rows with the work of their codes, or the peak of their systems, from a table of its own.
+    """The same rows with the work of their codes, or the peak of their systems, from a separate table.
 
     Raises
     ------
@@ -360,7 +360,7 @@ _ALL_UNITS = {unit for table in UNITS.values() for unit in table}
 
 
 def recognise(header: Sequence[str]) -> dict[str, int]:
-    """Role -> index of the column whose heading says so."""
+    """Role -> index of the column with a heading for it."""
     names = [_heading(text)[0] for text in header]
     exact = [" ".join(text.strip().casefold().split()).replace(" ", "_") for text in header]
     roles: dict[str, int] = {}
@@ -551,8 +551,8 @@ def _listings(files: Sequence[tuple[Path, str]], source: str) -> Table:
 
 
 def _name_inconsistent(rows: list[Row]) -> None:
-    """Runs whose rate times time is not the work of the other runs of their code take no part, by name; of
-    two that differ nobody knows which is right, so both lose their work, not their time."""
+    """Exclude runs whose rate times time differs from the work of the other runs of their code. If it is
+    unknown which are right, all lose their work, not their time."""
     for code in {row.code for row in rows}:
         here = [k for k, row in enumerate(rows) if row.code == code and not row.reason and row.work > 0]
         if not here:
@@ -602,8 +602,8 @@ def _listing(name: str, fields: Mapping[str, str], path: Path, number: int) -> R
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What of a table is fitted. lines : (N,) the row's line of every measurement (the first one's where
-    repeats were joined). dropped : what was not used of a column, and why, in words."""
+    """What is fitted of a table. lines : (N,) the row's line of every measurement (the first one's if
+    repeats were combined). dropped : columns that were not used, and why, in words."""
 
     data: Measurements
     lines: tuple[int, ...]
@@ -614,8 +614,8 @@ class Selection:
 def measurements(table: Table, repeats: Repeats = "points") -> Selection:
     """The usable rows as numbers.
 
-    Work must be one number per code and peak one per system, positive and known for all; else they are
-    left out for all (and said).
+    Work must be one number per code and peak one per system, positive and known for all; else they are left
+    out for all (with a note).
 
     Raises
     ------
@@ -655,7 +655,7 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
 
 
 def _sizes(rows: Sequence[Row], dropped: list[str]) -> bool:
-    """Whether every row has a problem size above zero."""
+    """Whether every row has a positive problem size."""
     known = [math.isfinite(row.size) and row.size > 0 for row in rows]
     if any(known) and not all(known):
         row = rows[known.index(False)]
@@ -671,7 +671,7 @@ def _shared(
     names: Sequence[str],
     dropped: list[str],
 ) -> np.ndarray | None:
-    """The one value of every code or system; None if the table has none for some."""
+    """The one value of every code or system; None if some have none."""
     if all(math.isnan(getattr(row, role)) for row in rows):
         return None
     values: dict[str, Counter[float]] = {name: Counter() for name in names}
@@ -694,7 +694,7 @@ def _shared(
     medians = []
     for name in names:
         known = sorted(values[name])
-        # Derived from rounded rates, operation counts agree to some digits only.
+        # Operation counts derived from rounded rates agree to some digits only.
         if known[-1] > 1.02 * known[0] and table.transformed:
             dropped.append(f"{role} of {name} is {known[0]:g} and {known[-1]:g}, so it is used for none")
             return None

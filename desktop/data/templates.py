@@ -1,7 +1,7 @@
-"""Experiments on a program of one's own: from its folder, as it is, to a description that can be run.
+"""Creating an experiment on the user's own program: from its folder to a description that can be run.
 
-The program is copied into the experiment's folder, the delays are written into the copy, and how programs of
-its kind are built and run is filled in. Nothing is built or run here.
+The program is copied into the experiment's folder, delays are inserted into the copy, and the commands to
+build and run programs of its kind are filled in. Nothing is built or run here.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from desktop.errors import ExperimentError, reason
 
 #: The folder of the copy, below that of the experiment.
 PROGRAM = "program"
-#: Places of a new experiment where none is named.
+#: Number of places in a new experiment if none is named.
 MOST = 5
-#: Units of a delay at first: short beside a run, long beside what a call costs. In Python microseconds.
+#: Initial units of a delay: short compared with a run, long compared with a call. In Python microseconds.
 UNITS, MICROSECONDS = 1000, 100
 REPLICATES = 3
 _BUILD_FILES = {"makefile", "gnumakefile", "cmakelists.txt", "makefile.inc"}
@@ -58,8 +58,8 @@ _COMPILERS = {
 
 @dataclass(frozen=True)
 class Template:
-    """A kind of program. `language`: what it is meant for ("" for each that is compiled). `example`: files
-    of ``resources/templates`` that stand in where no program is named. `needs`: what builds and runs it."""
+    """A kind of program. `language`: of programs it is meant for ("" for any compiled one). `example`: files
+    of ``resources/templates`` used if no program is named. `needs`: programs that build and run it."""
 
     name: str
     text: str
@@ -87,9 +87,9 @@ TEMPLATES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for: `program` a folder or file (None: the template's example), `places` routines or
-    ``FILE:LINE`` (none: the `most` that come first, or that `seconds` of a trace's regions say), commands
-    where those of the template do not fit, `variables` name -> (low, high) of the environment."""
+    """The request: `program` a folder or file (None: the template's example), `places` routines or
+    ``FILE:LINE`` (none: the first `most`, or those with most time in `seconds` of a trace's regions),
+    commands if those of the template do not fit, `variables` name -> (low, high) of the environment."""
 
     template: str
     program: Path | None = None
@@ -104,7 +104,7 @@ class Asked:
 
 
 def offers_of(asked: Asked) -> tuple[Spot, ...]:
-    """Places that a program offers, the hottest first where a profile is known.
+    """Places in a program, the hottest first if a profile is known.
 
     Raises
     ------
@@ -116,12 +116,12 @@ def offers_of(asked: Asked) -> tuple[Spot, ...]:
 
 
 def new_experiment(folder: Path, asked: Asked) -> Experiment:
-    """Make the folder of an experiment, and what is in it.
+    """Create the folder of an experiment and its contents.
 
     Raises
     ------
-    ExperimentError : the folder holds one already, the program cannot be copied, or no place was found.
-    ValueError : a place that is named is not there.
+    ExperimentError : the folder contains one already, the program cannot be copied, or no place was found.
+    ValueError : a named place does not exist.
     """
     folder = Path(folder)
     template = TEMPLATES[asked.template]
@@ -153,7 +153,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
     picked = chosen(offers, asked.places) if asked.places else first_choice(offers, asked.most)
     if template.language == "command" and not variables:
         raise ValueError(
-            "a command needs what is to be varied: say --variable NAME=LOW,HIGH, such as OMP_NUM_THREADS=8,24"
+            "a command needs something to vary: give --variable NAME=LOW,HIGH, such as OMP_NUM_THREADS=8,24"
         )
     if not picked and not variables:
         raise ExperimentError(
@@ -177,21 +177,21 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
         shutil.rmtree(copy, ignore_errors=True)
         raise ExperimentError(f"cannot be written ({reason(error)})", file=folder) from None
     except BaseException:
-        shutil.rmtree(copy, ignore_errors=True)  # it was not there before
+        shutil.rmtree(copy, ignore_errors=True)  # created by this call
         raise
     return experiment
 
 
-#: What the examples are set by: enough steps that the start of a shell hides none of them.
+#: Variables of the examples: enough steps that the start-up of a shell hides none of them.
 _VARIABLES = {"command": {"STEPS": ("50000", "100000"), "CHECKS": ("off", "on")}}
 
 
 def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Of ``NAME=LOW,HIGH``.
+    """Variables given as ``NAME=LOW,HIGH``.
 
     Raises
     ------
-    ValueError : a word is none of these.
+    ValueError : a word does not have this form.
     """
     variables: dict[str, tuple[str, str]] = {}
     for word in words:
@@ -204,7 +204,7 @@ def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def home_of(asked: Asked) -> Path:
-    """The folder of the program that is asked for."""
+    """The folder of the requested program."""
     if asked.program is None:
         return resources.folder() / "templates"
     path = Path(asked.program)
@@ -214,11 +214,11 @@ def home_of(asked: Asked) -> Path:
 
 
 def _files(asked: Asked) -> list[tuple[str, Path]]:
-    """What is copied: names below the copy, and where it is."""
+    """Files to copy: names below the copy, and their paths."""
     home = home_of(asked)
     if asked.program is None:
         if TEMPLATES[asked.template].language == "command" and asked.run:
-            return []  # a command of one's own
+            return []  # a command of the user
         return [(name, home / name) for name in TEMPLATES[asked.template].example]
     if Path(asked.program).is_file():
         return [(Path(asked.program).name, Path(asked.program))]
@@ -245,7 +245,7 @@ def _files(asked: Asked) -> list[tuple[str, Path]]:
 
 
 def _sources(names: Sequence[str]) -> list[str]:
-    """Those that a program is built from."""
+    """The names that are sources of a program."""
     return [
         name
         for name in names
@@ -262,7 +262,7 @@ def _described(
     places: Sequence[Place],
     variables: Mapping[str, tuple[str, str]],
 ) -> Experiment:
-    """The experiment; `names` of all files of the copy, below `folder`."""
+    """The experiment; `names`: all files of the copy, relative to `folder`."""
     template = TEMPLATES[asked.template]
     sources = _sources(names)
     kinds = [language_of(place.file) for place in places]
@@ -298,7 +298,7 @@ def _described(
 
 
 def _free(name: str, place: Place, taken: set[str]) -> str:
-    """A name of a factor that is not taken: of a loop, or of one of several, with its line."""
+    """An unused name of a factor: for a loop, or one of several in a routine, with its line."""
     if place.construct not in ("function", "routine") or name in taken or name in RESERVED:
         name = f"{name}.{place.line}"
     while name in taken:
@@ -308,7 +308,7 @@ def _free(name: str, place: Place, taken: set[str]) -> str:
 
 
 def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) -> Program:
-    """How it is built and run: as asked for, else as programs of this kind are."""
+    """How it is built and run: as requested, else as usual for its kind."""
     build: tuple[str, ...] = ()
     product, shell = "", False
     run: tuple[str, ...] = ("{out}",)
@@ -349,7 +349,7 @@ def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) 
 
 
 def _in_copy(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
-    """A command as it is typed in the program's own folder: files of that folder are those of the copy."""
+    """A command as typed in the program's own folder, with its files replaced by those of the copy."""
     copy = (folder / PROGRAM).resolve()
 
     def is_of_copy(word: str) -> bool:
@@ -363,13 +363,13 @@ _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"}
 
 
 def _fits(source: str, language: str) -> bool:
-    """Whether a compiler of the language takes it: that of Fortran also the C of the delay."""
+    """Whether a compiler of the language takes it: that of Fortran also takes the C source of the delay."""
     own = language_of(source)
     return own == language or (own == "c" and (language == "cpp" or source.endswith("spt_delay_c.c")))
 
 
 def in_order(names: Sequence[str], texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Sources of Fortran after the modules that they use; all others as they come."""
+    """Sources of Fortran after the modules that they use; all others in the given order."""
     makes: dict[str, str] = {}
     for name in names:
         for module in re.finditer(r"^[ \t]*module[ \t]+(\w+)", texts[name], re.IGNORECASE | re.MULTILINE):
@@ -397,8 +397,8 @@ _COMPILER_NAMES = ("CC", "CXX", "FC", "F77", "F90", "MPICC", "MPICXX", "MPIF90",
 
 
 def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str]:
-    """The flags go with the compiler, so that those of the Makefile stay; all is built, as make does not see
-    that flags have changed. The product: its first target."""
+    """Build command and product (first target) of a Makefile. The flags are added to the compiler, so that
+    those of the Makefile stay; everything is rebuilt, as make does not notice changed flags."""
     files = [s for s in texts if PurePosixPath(s).name.casefold() in ("makefile", "gnumakefile")]
     if not files:
         raise ExperimentError("holds no Makefile", where=PROGRAM, hint="choose another template")
@@ -433,7 +433,7 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
 
 
 def _cmake(texts: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """A text for a shell, as it is two commands; CMake sees that flags have changed."""
+    """Build command (for a shell, as it is two) and product of a CMake project; CMake notices new flags."""
     names = [
         match[1]
         for s, text in texts.items()
@@ -446,12 +446,12 @@ def _cmake(texts: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
 
 
 def of_prepared(folder: Path) -> Experiment:
-    """Of the sources in a folder, where they are: their prepared places become factors, and they are built
-    by a line of the compiler of their language. Nothing is copied or written.
+    """The experiment for sources in a folder, in place: their prepared places become factors, and they are
+    built by one command of the compiler of their language. Nothing is copied or written.
 
     Raises
     ------
-    ExperimentError : the folder holds an experiment.
+    ExperimentError : the folder contains an experiment.
     """
     if (folder / DESCRIPTION).exists():
         raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")

@@ -1,4 +1,4 @@
-"""Measurements from traces: one trace is one run, its processors are p."""
+"""Measurements from traces: each trace is one run, and its number of processors is p."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What of a run is measured: the whole run, or phase `phase` (from 1) of `n` phases of a model."""
+    """What is measured of a run: the whole run, or phase `phase` (from 1) of `n` phases of a model."""
 
     phase: int | None = None
     n: int = 1
@@ -30,15 +30,15 @@ class Quantity:
 
 @dataclass(frozen=True, eq=False)
 class TracedRun:
-    """A run to be measured: its `curve`; what its trace is called, and the digest of its content, by which it
-    is known again ("": not known)."""
+    """A run to be measured: its `curve`, the name of its trace, and the digest of its content, which
+    identifies it ("": unknown)."""
 
     curve: StepCurve
     source: str
     trace: str = ""
 
     def row(self, code: str, system: str, seconds: float, note: str) -> Row:
-        """A measurement of this run; its processors are p."""
+        """A measurement of this run; p is its number of processors."""
         return Row(
             1, code.strip(), system.strip(), self.curve.capacity, seconds, note=note, source=self.source,
             trace=self.trace,
@@ -51,8 +51,8 @@ class TracedRun:
     def phases(
         self, code: str, system: str, fit: PhaseFit, within: tuple[float, float] | None = None
     ) -> tuple[Row, ...]:
-        """The durations of its phases; each is a code of its own. `within`: the range of time (seconds) that
-        was fitted, None for the whole run."""
+        """The durations of its phases, each with a code of its own. `within`: the fitted time range
+        (seconds), None for the whole run."""
         of = "" if within is None else f" from {within[0]:g} to {within[1]:g} s"
         return tuple(
             self.row(f"{code.strip()}, phase {k}", system, float(s), str(Quantity(k, fit.n, fit.model)) + of)
@@ -63,7 +63,7 @@ class TracedRun:
 def trace_rows(
     paths: Sequence[Path], code: str, system: str, quantity: Quantity, progress: Progress | None = None
 ) -> tuple[Row, ...]:
-    """One row per trace, with the processors that have events as p; traces are imported where needed.
+    """One row per trace, with the processors that have events as p; traces are imported if needed.
 
     Raises
     ------
@@ -96,14 +96,14 @@ def trace_rows(
 
 
 def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Row, ...]:
-    """The phases of compared runs: a phase is a code, its duration in a run a row, the capacity p.
+    """The phases of compared runs: each phase is a code, its duration in a run a row, the capacity p.
 
     Parameters
     ----------
-    one_system : all runs are of one system, on different numbers of processors; else each run is a system.
-        None: one system where no two runs have the same p, or what they are said to have run on.
+    one_system : whether all runs are on one system, with different numbers of processors; else each run is a
+        system. None: one system if no two runs have the same p, or the systems given for the runs.
 
-    A phase that only one run has says nothing about p: its row is there, and takes no part.
+    A phase in only one run tells nothing about p: its row is included but excluded from fits.
     """
     from desktop.core.matching import NONE
 

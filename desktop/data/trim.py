@@ -1,7 +1,7 @@
 """A part of a trace as a trace of its own: a range of time, of all or some locations.
 
-What is open at the start is entered there, what is open at the end is left there, so that every state in the
-range lasts as long as it did. Rows of a range begin at its start and lie before its end, as in
+Regions open at the start are entered there, those open at the end are left there, so that every state in the
+range lasts as long as before. A range includes rows at its start and excludes rows at its end, as in
 `desktop.data.statistics`; at the ends of the run nothing is left out.
 """
 
@@ -27,9 +27,9 @@ from desktop.data.utilization import Rules, build, first_ticks, is_worker, keep
 from desktop.errors import StoreError
 from desktop.progress import Progress, Share
 
-#: Tables with one time a row, besides the events.
+#: Tables with one time per row, besides the events.
 _DATED = ("messages", "marks", "metrics")
-#: Columns that refer to something numbered anew.
+#: Columns with references that are renumbered.
 _LOCATIONS = (("messages", "peer"), ("collectives", "root"))
 _TEXTS = (("collectives", "operation"), ("marks", "text"), ("metrics", "metric"))
 
@@ -39,7 +39,7 @@ def of_ranks(ranks: Sequence[int], text: str) -> list[int]:
 
     Raises
     ------
-    StoreError : it is no such list, or names a rank that no location has.
+    StoreError : the list is invalid, or contains a rank that no location has.
     """
     try:
         ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
@@ -65,20 +65,20 @@ def trim(
 ) -> Path:
     """Write the range ``[start_s, end_s)`` of a trace as a new store; its time 0 is the start of the range.
 
-    Statistics of the new trace are those of the range in the old one, but for calls, of which those open at
-    the start are counted again. Repairs of clocks stay as they are. It ends when the last location ends.
+    Statistics of the new trace equal those of the range in the old one, except calls: those open at the start
+    are counted again. Clock repairs are kept. The new trace ends when its last location ends.
 
     Parameters
     ----------
     start_s, end_s : seconds on the axis of the curve.
-    repaired : times with clocks repaired or as recorded, in the new trace too; None: as the trace has it.
-    locations : indices in the store; None: all. What others sent to and got from them has no partner then.
+    repaired : whether clocks are repaired, in the new trace too; None: as in the trace.
+    locations : indices in the store; None: all. Messages with other locations have no partner then.
 
     Raises
     ------
     StoreError : there is nothing in the range or no such location, `output` is the trace itself, or it cannot
         be written.
-    TraceFormatError : no processor among `locations` is there for any time.
+    TraceFormatError : no processor among `locations` is present for any time.
     Cancelled : by `progress`; nothing is left behind.
     """
     progress = progress or Progress()
@@ -133,13 +133,13 @@ def trim(
 
 class _Ends(NamedTuple):
     """A range on the clock of one location, in ticks as recorded: rows before `begin` and from `end` on are
-    out. Beyond all times where it reaches an end of the run."""
+    outside. Beyond all times if it reaches an end of the run."""
 
     begin: int
     end: int
 
     def rows(self, time: Ints) -> slice:
-        """The rows inside, of rows in order."""
+        """The rows inside, given sorted times."""
         a, b = np.searchsorted(time, [self.begin, self.end], side="left")
         return slice(int(a), int(b))
 
@@ -162,7 +162,7 @@ class _Span:
         )
 
     def clip(self, location: Location) -> Location:
-        """The location as it is in the range: who is not there is a processor all the same, for no time."""
+        """The location in the range: one that is not present still is a processor, for no time."""
         if location.first is None or location.last is None:
             return location
         ends = self.at(location)
@@ -171,10 +171,10 @@ class _Span:
 
 
 def _whole(store: TraceStore, repaired: bool) -> _Span:
-    """All of the run."""
+    """The whole run."""
     rows = store.rows("utilization", 0)
     if rows and repaired == store.repair:
-        # The ends are enough; the curve of a long run takes more memory than all else here.
+        # The ends are enough; the curve of a long run takes more memory than everything else here.
         (last,) = store.part("utilization", 0, rows - 1, rows, "time")
         return _Span(0, int(last[0]), int(last[0]), min(first_ticks(store)), repaired)
     use = build(store, Rules(repaired=None if repaired == store.repair else repaired))
@@ -183,7 +183,7 @@ def _whole(store: TraceStore, repaired: bool) -> _Span:
 
 
 class _Part:
-    """The copy: numbers of the old trace and of the new, and what was cut."""
+    """The copy: numbers in the old and the new trace, and counts of what was left out."""
 
     def __init__(self, store: TraceStore, writer: StoreWriter, chosen: Sequence[int], repaired: bool) -> None:
         self._store, self._writer, self._chosen, self._repaired = store, writer, chosen, repaired
@@ -252,7 +252,7 @@ class _Part:
                 return
 
     def _collectives(self, i: int, ends: _Ends) -> Iterator[dict[str, AnyArray]]:
-        """Those that begin and end inside; half an operation says nothing about its other members."""
+        """Operations that begin and end inside; half an operation tells nothing about its other members."""
         for columns in self._blocks("collectives", i):
             begin, end = columns[0], columns[1]
             inside = (begin >= ends.begin) & (end <= ends.end)
@@ -267,7 +267,7 @@ class _Part:
         if location.last is None or clipped.first is None or clipped.last is None:
             return
         opened = OpenRegions(no_classes(len(self._store.regions)))
-        # A thread is idle outside of parallel regions only if it is seen to enter one.
+        # A thread is only idle outside of parallel regions if it enters one in the trace.
         unseen = is_worker(self._store, i, location, self._parallel)
         begun = False
         self._cut["rows"] += self._store.rows("events", i)
@@ -310,7 +310,7 @@ class _Part:
         return events_at(time, EventKind.ENTER, regions)
 
     def link(self, links: Links) -> None:
-        """Messages that were matched in the whole, if both ends are inside."""
+        """Messages matched in the whole trace, if both ends are inside."""
         for matches in matched(self._store):
             inside = np.ones(matches.sent.size, bool)
             for place, time in ((matches.sender, matches.sent), (matches.receiver, matches.received)):
@@ -322,11 +322,11 @@ class _Part:
                 links.add(kept._replace(sender=sender, receiver=receiver))
 
     def tell(self) -> None:
-        """Keep the findings of the import and add what was cut."""
+        """Copy the findings of the import and add what was left out."""
         report, cut = self._writer.report, self._cut
         for finding in self._store.report:
             report.findings[finding.name] = replace(finding)
-        # What the nesting lacks is counted again in what is left of it.
+        # Faults of the nesting are counted again in the remaining events.
         for name in ("leave without enter", "enter without leave"):
             report.findings.pop(name, None)
         report.add(

@@ -1,9 +1,9 @@
-"""Whether the kernels are compiled that opening a trace needs, and a process that compiles them beforehand.
+"""Whether the kernels needed to open a trace are compiled, and a process that compiles them in advance.
 
-A kernel is compiled when it is first called, and kept beside its module or in the user's cache. On a fresh
-installation that made the first trace of each format wait. So a process of low priority opens a small trace
-of each format (``phasewright warm-up``); a stamp beside the kept kernels says that they are all there, and a
-lock that somebody is at it. Where nothing can be kept nothing is compiled beforehand.
+A kernel is compiled when first called, and cached beside its module or in the user's cache. After
+installation this would delay the first trace of each format. So a process with low priority opens a small
+trace of each format (``phasewright warm-up``); a stamp beside the cached kernels shows that they are
+complete, and a lock that a process is at work. If nothing can be cached, nothing is compiled in advance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from desktop import resources
 from desktop.data.atomic import lock_file, scratch_folder, write_text
 from desktop.progress import Progress
 
-# How long the process may take to end when it is asked to.
+# Seconds that the process may take to end when asked to.
 _GRACE_S = 5.0
 _STAMP, _LOCK = "phasewright-kernels.stamp", "phasewright-kernels.lock"
 
@@ -42,7 +42,7 @@ _PICL_B = """-3 -901 0.0 0 0 0
 
 
 def traces(folder: Path) -> list[Path]:
-    """A small trace of each format, and of each form with kernels of its own; some are made in `folder`."""
+    """A small trace of each format, and of each variant with its own kernels; some are made in `folder`."""
     texts = {"curve.csv": _CURVE, "picl-b.trf": _PICL_B}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -58,7 +58,7 @@ def traces(folder: Path) -> list[Path]:
 
 
 def stamp_place() -> Path | None:
-    """Where the stamp belongs: beside the kept kernels of the replay; None where none can be kept."""
+    """Path of the stamp: beside the cached kernels of the replay; None if none can be cached."""
     from desktop.core.open_regions import replay
 
     place = replay._cache.cache_path
@@ -66,7 +66,7 @@ def stamp_place() -> Path | None:
 
 
 def needed() -> bool:
-    """Whether there are kernels to be compiled that can be kept, as far as one can tell without trying."""
+    """Whether there are kernels to be compiled that can be cached, as far as known without trying."""
     place = stamp_place()
     if place is None:
         return False
@@ -77,7 +77,7 @@ def needed() -> bool:
 
 
 def _state() -> str:
-    """What the kernels are compiled of and for: this program, its sources, numba, Python, the processor."""
+    """What the kernels depend on: this program, its sources, numba, Python, the processor."""
     import numba
     from llvmlite import binding
 
@@ -96,8 +96,7 @@ def _state() -> str:
 
 @contextmanager
 def alone() -> Iterator[bool]:
-    """True for one process at a time; in its end what it has compiled counts as all there is, unless it was
-    stopped."""
+    """True for one process at a time; at its end the kernels count as complete, unless it was stopped."""
     place = stamp_place()
     if place is None:
         yield False
@@ -105,7 +104,7 @@ def alone() -> Iterator[bool]:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(place.with_name(_LOCK), os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:  # it could not be kept
+    except OSError:  # the stamp could not be written
         yield False
         return
     try:
@@ -119,13 +118,13 @@ def alone() -> Iterator[bool]:
 
 
 def in_background(progress: Progress) -> bool:
-    """Compile in a process of its own, which ends with this one; whether all is compiled now.
+    """Compile in a separate process, which ends with this one; returns whether everything is compiled now.
 
     Raises
     ------
-    Cancelled : by `progress`; what was compiled until then is kept.
+    Cancelled : by `progress`; what was compiled until then stays cached.
     """
-    # Its temporary files are in a folder of this process, so that none stays behind if it has to be killed.
+    # Its temporary files are in a folder of this process, so that none remain if it has to be killed.
     with scratch_folder() as folder:
         return _attached(progress, str(folder))
 
@@ -136,7 +135,7 @@ def _attached(progress: Progress, folder: str) -> bool:
     environment = {**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"}
     process = subprocess.Popen(
         [*words, "warm-up", "--attached"],
-        stdin=subprocess.PIPE,  # whose end it sees, should this process be killed
+        stdin=subprocess.PIPE,  # it sees the end of this pipe if this process is killed
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -1,19 +1,19 @@
-"""What a run would last if something were different: another network, faster or slower computing, balance.
+"""How long a run would take with changes: another network, faster or slower computing, balance.
 
 `Rerun(store, use, progress, ...)` is the run as operations that a `desktop.core.machine.Machine` replays;
-`predict(program, changes)` replays it with changes, `helps(program)` is what would help most.
+`predict(program, changes)` replays it with changes, `helps(program)` lists what would help most.
 
-Each location is divided into *stretches* between its operations. What happens in a stretch is one of
+Each location is divided into *stretches* between its operations. A stretch consists of
 
 * computing, in the activities that the curve counts: regions and phases change it;
 * other time outside of communication (I/O, overhead, waiting for threads), which stays as recorded;
 * time in communication calls (the library's own work, copying, polling).
 
-On the network *as recorded* the replay reproduces the run to the tick, if nothing is changed: each receive or
+On the network *as recorded* the replay reproduces the run to the tick if nothing is changed: each receive or
 collective lasts, after the latest of what it waited for, as long as it did; a send waits for its receiver
-where the trace shows that it did (late receiver, as `desktop.data.causality` finds them); the time in calls
-stays. On a *machine* the calls themselves take no time: the latency, the bandwidth and the waiting of the
-model stand in their place.
+where the trace shows that it did (late receiver, from `desktop.data.causality`); the time in calls stays. On
+a *machine* the calls themselves take no time: they are replaced by the latency, the bandwidth and the waiting
+of the model.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from desktop.data.utilization import Utilization, states
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 
-#: Messages from which a network can be estimated, at least.
+#: Least number of messages from which a network can be estimated.
 FEW = 20
 
 
 def looked_at(
     use: Utilization, limit: tuple[float, float] | None, breaks: Sequence[float]
 ) -> tuple[int, int, Ints]:
-    """Begin, end and inner breaks of the part of a run that is looked at, in ticks."""
+    """Begin, end and inner breakpoints of the analysed part of a run, in ticks."""
     ticks = 1.0 / use.unit
     whole = use.start, use.start + int(use.edges[-1])
     cut = whole if limit is None else tuple(use.start + round(t * ticks) for t in limit)
@@ -62,9 +62,9 @@ def looked_at(
 
 @dataclass(frozen=True, eq=False)
 class RunPrediction:
-    """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over; `breaks_s` :
-    (breaks,) where the inner breaks of the phases come to lie (s on the curve's axis), in the mean of all
-    locations. `note`: why there is no prediction (`duration_s` is NaN then), or "".
+    """A predicted run. `duration_s`: seconds; `ends_s` : (locations,) end of each; `breaks_s` : (breaks,)
+    predicted inner breakpoints of the phases (s on the curve's axis), as means over all locations. `note`:
+    why there is no prediction (`duration_s` is NaN then), or "".
     """
 
     changes: Changes
@@ -73,7 +73,7 @@ class RunPrediction:
     note: str = ""
     ends_s: Floats = field(default_factory=lambda: np.zeros(0))
     breaks_s: Floats = field(default_factory=lambda: np.zeros(0))
-    #: what the curve is made of, until it is: 16 bytes for each operation
+    #: what the curve is made from, until it is: 16 bytes per operation
     _of: list[Callable[[], StepCurve | None]] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ class RunPrediction:
 
 class NetworkEstimate(NamedTuple):
     """The network of a run, from messages whose receivers waited for them: seconds, bytes per second, and the
-    number of those messages."""
+    number of these messages."""
 
     latency_s: float
     bandwidth: float
@@ -99,16 +99,16 @@ class NetworkEstimate(NamedTuple):
 
 
 class Rerun:
-    """A run as operations with what lies between them. See the module.
+    """A run as operations and the stretches between them. See the module.
 
-    Memory: 60 bytes for each operation (a message has two or three) and 20 for each stretch of computing,
-    beside `causality`; while it is made, and while it predicts and draws, 60 more.
+    Memory: 60 bytes per operation (a message has two or three) and 20 per stretch of computing, besides
+    `causality`; while it is made, and while it predicts and draws, 60 more.
 
     Parameters
     ----------
-    use : the utilization, with its rules; `causality`: of the same, if it is there already.
-    limit : seconds of the part that is looked at; None: the whole run.
-    breaks : inner breaks of its phases (s).
+    use : the utilization, with its rules; `causality`: with the same rules, if already available.
+    limit : seconds of the analysed part; None: the whole run.
+    breaks : inner breakpoints of its phases (s).
 
     Raises
     ------
@@ -134,14 +134,14 @@ class Rerun:
         #: seconds at which it begins on the axis of the curve, and its length
         self.start_s = (self._begin - use.start) * use.unit
         self.recorded_s = (self._end - self._begin) * use.unit
-        #: by name: in which stretches it is, for how many ticks, and where it is entered, how often
+        #: by name: the stretches it is in, its ticks there, the stretches it is entered in, and how often
         self._known_regions: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
         self._gather(Share(progress, 0.5, 1.0))
 
-    # ---- what was recorded
+    # ---- the recorded run
 
     def _gather(self, progress: Progress) -> None:
-        """The operations of all locations, and when each was reached, let go and over."""
+        """The operations of all locations, and when each was reached, released and complete."""
         store, known = self._store, self.causality
         self._clocks = self._rules.clocks(store)
         repaired, nowhere = self._rules.repairs(store), (self._begin, self._begin)
@@ -155,7 +155,7 @@ class Rerun:
         stretches.reach(ops.first, ops.last, ops.kind, *of_calls, self._born, point, over)
         sent, posted = np.full((2, m), BEGIN)
         stretches.meet(*ops, point, sent, posted)
-        #: how a sender goes on: as its call says, and on the network as recorded
+        #: how a sender continues: according to its call, and on the network as recorded
         self._may, self._did = np.full((2, m), machine.DEFERRED, np.uint8)
         self._did[:] = machine.EAGER
         stretches.block(*ops, *of_calls, point, posted, waiting, self._may, self._did)
@@ -170,16 +170,16 @@ class Rerun:
         since, until = np.zeros((2, n + self._born.size), np.int64)
         ends = self._born, self._died
         stretches.lay_out(*ops[:3], *of_calls, point, over, let_go, *ends, self._extra, since, until)
-        #: when each operation was reached and over; of each stretch, those after the last operations at the
-        #: end, begin and end without the calls that go over its ends
+        #: when each operation was reached and complete; for each stretch, those after the last operations at
+        #: the end, begin and end without the calls that extend over its ends
         self._laid = ops.first, ops.last, self._born, self._died, point, over, since, until
         del time, call, of_calls, let_go
         self._spend(progress)
 
     def _list(self) -> tuple[Ints, _Indices, _Indices]:
-        """All operations in the range: those that are known, receives that are posted before, sends that
-        are completed later, and the breaks of phases. Times and calls of them, and of each message the call
-        in which its sender waits for it, -1 if it never does."""
+        """All operations in the range: the known ones, receives posted before, sends completed later, and the
+        breakpoints of phases. Their times and calls, and for each message the call in which its sender waits
+        for it, -1 if it never does."""
         causality, places = self.causality, len(self._store.locations)
         operations, messages, calls = causality.operations, causality.messages, causality.calls
         receive_call = operations.call[messages.receive]
@@ -197,7 +197,7 @@ class Rerun:
         cut = self.breaks[k]
         there = (cut > self._born[at]) & (cut < self._died[at])
         at, cut = at[there], cut[there]
-        for i in range(places):  # a break inside of a call cuts before it
+        for i in range(places):  # a breakpoint inside of a call cuts before it
             mine, (a, b) = at == i, calls.start[i : i + 2]
             if b > a and mine.any():
                 row = a + np.searchsorted(calls.begin[a:b], cut[mine], side="right") - 1
@@ -205,7 +205,7 @@ class Rerun:
                 cut[mine] = np.where(within, calls.begin[np.maximum(row, a)], cut[mine])
         more.append(_Rows.of(at, np.maximum(cut, self._born[at]), machine.MARK, 0, -1))
         more = [rows for rows in more if rows.time.size]
-        end = self._end + (self._end >= self._died.max(initial=0))  # what is at the very end belongs to it
+        end = self._end + (self._end >= self._died.max(initial=0))  # events at the very end belong to it
         room = operations.time.size + sum(rows.time.size for rows in more)
         time, kind = np.empty(room, np.int64), np.empty(room, np.uint8)
         key, call = np.empty((2, room), np.int32)
@@ -227,7 +227,7 @@ class Rerun:
         return time[:n], call[:n], waiting
 
     def _spend(self, progress: Progress) -> None:
-        """What every stretch consists of, and each piece of computing in it."""
+        """Divide every stretch into its parts, and list each piece of computing in it."""
         store, calls, ops = self._store, self.causality.calls, self._ops
         places, n = len(store.locations), ops.kind.size
         counted = np.zeros(256, bool)
@@ -256,30 +256,30 @@ class Rerun:
             c = slice(calls.start[i], calls.start[i + 1])
             within, begin, end = _parts(since, until, calls.begin[c], calls.end[c])
             called = np.bincount(within, end - begin, at.size)
-            both, begin, end = _parts(begin, end, a, b)  # own work inside of a call is no call
+            both, begin, end = _parts(begin, end, a, b)  # computing inside of a call does not count as call
             self._called[at] = called - np.bincount(within[both], end - begin, at.size)
             pieces.append((at[which].astype(np.int32), a, b))
-        #: of which stretch each piece is, and its begin and end
+        #: the stretch of each piece, and its begin and end
         self._pieces = tuple(np.concatenate(column) for column in zip(*pieces, strict=True))
 
     def _stretches(self, location: int) -> Ints:
-        """Of a location in order of time."""
+        """The stretches of a location in order of time."""
         ops = self._ops
         here = np.arange(ops.first[location], ops.last[location])
         return np.append(here, ops.kind.size + location)
 
     def _spans(self, location: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Begins and ends of its stretches, and the same without the calls that go over these."""
+        """Begins and ends of its stretches, and the same without the calls that extend over these."""
         ends = np.empty((4, int(self._ops.last[location] - self._ops.first[location]) + 1), np.int64)
         stretches.spans(location, *self._laid, ends)
         low, high, since, until = ends
         return low, high, since, until
 
-    # ---- with changes
+    # ---- changes
 
     @property
     def size(self) -> int:
-        """Bytes that it holds beside its `causality`, about."""
+        """Approximate number of bytes in memory besides its `causality`."""
         held = *self._ops, *self._laid, *self._pieces, self._busy, self._called, self._extra, self._phase
         return sum(column.nbytes for column in (*held, self._early, self._may, self._did))
 
@@ -308,7 +308,7 @@ class Rerun:
         return int(self._known_regions[region][3].sum())
 
     def _count_regions(self, names: Sequence[str], progress: Progress) -> None:
-        """Ticks in each region by name without those inside of it, and calls, in each stretch."""
+        """Ticks in each region by name, exclusive, and calls, in each stretch."""
         names = [name for name in dict.fromkeys(names) if name not in self._known_regions]
         if not names:
             return
@@ -343,7 +343,7 @@ class Rerun:
     def predict(
         self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
     ) -> RunPrediction:
-        """How the run would go. Without `times` only how long it takes: no curve and no breaks.
+        """The predicted run. Without `times` only its duration: no curve and no breakpoints.
 
         Raises
         ------
@@ -412,7 +412,7 @@ class Rerun:
         return ""
 
     def _rows(self) -> tuple[int, int]:
-        """Sends and receives that are recorded in the range."""
+        """Number of sends and receives recorded in the range."""
         count = [0, 0]
         for i, clock in enumerate(self._clocks):
             for when, kind in self._store.blocks("messages", i, "time", "kind"):
@@ -424,7 +424,7 @@ class Rerun:
 
     @cached_property
     def collectives(self) -> tuple[str, ...]:
-        """The collective operations in it, by name."""
+        """Names of the collective operations in the range."""
         ops = self._ops
         together = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
         which = np.unique(self.causality.collectives.operation[ops.key[together]])
@@ -432,10 +432,10 @@ class Rerun:
 
     @cached_property
     def estimate(self) -> NetworkEstimate | None:
-        """Its network, from messages that their receivers waited for, which then took the latency and their
-        bytes over the bandwidth: the latency is the median of the smallest quarter, the bandwidth follows
-        from the medians of the smallest and the largest quarter (infinite, if those take no longer). None if
-        there are fewer than `FEW` such messages."""
+        """The estimated network, from messages that their receivers waited for, which took the latency and
+        their bytes over the bandwidth: the latency is the median of the smallest quarter, the bandwidth
+        follows from the medians of the smallest and the largest quarter (infinite, if those take no longer).
+        None if there are fewer than `FEW` such messages."""
         ops, messages = self._ops, self.causality.messages
         at = np.flatnonzero(ops.kind == machine.RECEIVE)
         sent, size = messages.sent[ops.key[at]], messages.bytes[ops.key[at]]
@@ -456,7 +456,7 @@ class Rerun:
 
     @cached_property
     def _decides(self) -> Flags:
-        """(locations,) whose end is an end of the run: of a process that communicates those that do."""
+        """(locations,) whether it can end the run: it communicates, or no location of its process does."""
         ops = self._ops
         talks = ops.last > ops.first
         process = process_of(self._store)
@@ -465,7 +465,7 @@ class Rerun:
 
     @cached_property
     def _members(self) -> Ints:
-        """(collectives,) of each, in the range."""
+        """(collectives,) number of members in the range."""
         ops = self._ops
         chosen = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
         return np.bincount(ops.key[chosen], minlength=self.causality.collectives.root.size)
@@ -489,7 +489,7 @@ class Rerun:
         return free
 
     def _changed(self, changes: Changes, progress: Progress) -> Floats:
-        """Ticks of computing in each stretch."""
+        """Ticks of computing in each stretch after the changes."""
         busy = self._busy.copy()
         self._count_regions([name for name, _ in (*changes.regions, *changes.longer)], progress)
         for name, factor in changes.regions:
@@ -511,7 +511,7 @@ class Rerun:
         ends = np.cumsum(self._ops.last - self._ops.first).tolist()
         place = np.empty(sum(ends[-1:]) + len(ends), np.int64)
         for i, (begin, end) in enumerate(pairwise([0, *ends])):
-            place[begin:end] = i  # piece by piece: numpy's repeat holds up all threads
+            place[begin:end] = i  # piece by piece: numpy's repeat blocks all threads
         place[sum(ends[-1:]) :] = np.arange(len(ends))
         return place
 
@@ -522,7 +522,7 @@ class Rerun:
         return chosen
 
     def _ranked(self, first: int, last: int) -> Ints:
-        """The locations of a range of ranks (of threads without ranks: of their numbers)."""
+        """The locations with a range of ranks (for threads without ranks: of their numbers)."""
         ranks = np.array([i if x.rank < 0 else x.rank for i, x in enumerate(self._store.locations)])
         locations = np.flatnonzero((ranks >= first) & (ranks <= last) & self.is_processor)
         if not locations.size:
@@ -530,7 +530,7 @@ class Rerun:
         return locations
 
     def _balance(self, busy: Floats, k: int) -> None:
-        """Every location that is there in a phase computes as long as the mean of them all."""
+        """Make every location present in a phase compute as long as the mean of all."""
         chosen, place = self._of_phase(k), self._place()
         spent = np.bincount(place[chosen], busy[chosen], self._born.size)
         there = np.flatnonzero(self._there[:, k] & self.is_processor)
@@ -541,13 +541,13 @@ class Rerun:
         some = there[spent[there] > 0]
         factor[some] = mean / spent[some]
         busy[chosen] *= factor[place[chosen]]
-        for i in there[spent[there] <= 0].tolist():  # those that did nothing do it at first
+        for i in there[spent[there] <= 0].tolist():  # those that did not compute do it at the begin
             mine = self._stretches(i)
             busy[mine[chosen[mine]][0]] += mean
 
     def curve(self, went: Floats, busy: Floats, calls: bool, duration_s: float) -> StepCurve | None:
-        """Processors that compute, from the begin of the curve to the predicted end; `calls`: time in calls
-        stays."""
+        """Processors that compute, from the begin of the curve to the predicted end; `calls`: whether time in
+        calls stays."""
         spent = self._busy, self._called, busy
         room = self._pieces[0].size + int(((self._busy <= 0) & (busy > 0)).sum())
         moved = np.empty((2, room))
@@ -557,7 +557,7 @@ class Rerun:
         del went, busy, spent
         moved.sort()
         end = duration_s / self.unit
-        near, nothing = 1e-9 * end, np.zeros(0)  # what differs by rounding only is one time
+        near, nothing = 1e-9 * end, np.zeros(0)  # times that differ only by rounding are equal
         n = stretches.step_levels(*moved, end, near, nothing, nothing)
         if not n:
             return None
@@ -574,7 +574,7 @@ _Indices = NDArray[np.int32]
 
 
 def _check_memory(store: TraceStore, known: Causality | None) -> None:
-    """Refuse in words what would be more than there is: 200 bytes for each operation at most."""
+    """Refuse if more memory is needed than available: at most 200 bytes per operation."""
     rows = sum(int(store.places(name)[:, 1].sum()) for name in ("messages", "collectives"))
     needed, free = 200 * rows + (0 if known else memory_needed(store)), memory.available()
     if free is not None and needed > free:
@@ -595,7 +595,7 @@ class _Operations(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Operations that come in between, of one kind, by location: all (n,)."""
+    """Additional operations of one kind, by location: all (n,)."""
 
     place: Ints
     time: Ints
@@ -610,19 +610,19 @@ class _Rows(NamedTuple):
         return cls(place[order], time[order], np.full(place.size, kind, np.uint8), key, call)
 
     def of_place(self, i: int) -> tuple[AnyArray, ...]:
-        """Time, kind, key and call of a location's."""
+        """Time, kind, key and call of a location's operations."""
         here = slice(*np.searchsorted(self.place, (i, i + 1)).tolist())
         return tuple(column[here] for column in self[1:])
 
 
-#: Of operations at one time: breaks come first, sends before receives, completions last.
+#: Order of operations at one time: breakpoints first, sends before receives, completions last.
 _ORDER = np.array([1, 3, 4, 4, 4, 4, 0, 2, 5])
 _STUCK = "The replay comes to a halt: everybody waits for somebody else."
 
 
 def _parts(low: Ints, high: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """What ranges (n,) and intervals (m,), both in order and without overlap, have in common: of which of the
-    ranges, begin and end."""
+    """The intersections of ranges (n,) and intervals (m,), both in order and without overlap: index of the
+    range, begin and end."""
     out = np.empty((3, low.size + begin.size), np.int64)
     a, b, which = out[:, : clipped(low, high, begin, end, out)]
     some = np.flatnonzero(b > a)

@@ -1,8 +1,7 @@
-"""What if, of a store on another machine: the replay is made there, where all events are, and its answers
-come here. `RerunThere` asks, `Reruns` answers.
+"""What-if for a store on another machine: the replay runs there, where all events are, and its results are
+sent here. `RerunThere` sends requests, `Reruns` answers them.
 
-What comes is not believed: numbers must fit the run that is asked about, and words lose what a terminal
-obeys.
+Nothing received is trusted: numbers must fit the run, and control characters are removed from texts.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from desktop.errors import DesktopError, StoreError
 from desktop.printing import printable
 from desktop.progress import Progress, working
 
-#: Bytes of an answer, unpacked, at most.
+#: Most bytes of an answer, unpacked.
 MOST = 1 << 23
-#: Steps of a predicted curve that come as they are; of more come the means of so many columns.
+#: Most steps of a predicted curve that are sent unchanged; a longer one is sent as means of so many columns.
 STEPS = 1 << 14
-#: Changes in a list of what would help, at most.
+#: Most changes in a list of what would help.
 _HELPS = 1000
 
 
 class RerunThere:
-    """A `Rerun` of a store on another machine as far as it is needed here; parameters, errors as there."""
+    """A `Rerun` of a store on another machine, as far as needed here; parameters and errors as there."""
 
     causality = None
 
@@ -66,7 +65,7 @@ class RerunThere:
         about, _ = self._ask({}, progress or Progress())
         try:
             known = {region.name for region in store.regions}
-            #: names of those in which most is computed
+            #: names of the regions with most computing
             self.regions = tuple(name for name in map(str, about["regions"]) if name in known)
             estimate = about["estimate"]
             self.estimate = (
@@ -80,7 +79,7 @@ class RerunThere:
     def predict(
         self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
     ) -> RunPrediction:
-        """How the run would go; a curve of more than `STEPS` steps as the means of so many columns."""
+        """The predicted run; a curve of more than `STEPS` steps as the means of so many columns."""
         asked = {"changes": encode(changes, Path()), "times": times}
         about, content = self._ask(asked, progress or Progress())
         try:
@@ -134,19 +133,19 @@ class RerunThere:
 
 
 class Reruns:
-    """Answers of one store; the run that was asked about last is kept. `statistics`: of the store."""
+    """Answers for one store; the run of the latest request is kept. `statistics`: of the store."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._kept = statistics
         self._known: tuple[str, Rerun, tuple[str, ...]] | None = None
 
     def answer(self, asked: JSON, progress: Progress, turn: Lock) -> bytes:
-        """The answer to a `RerunThere`. `turn` is held while the run is made ready; predictions go beside
-        each other.
+        """The answer to a `RerunThere`. `turn` is held while the run is prepared; predictions run in
+        parallel.
 
         Raises
         ------
-        ValueError, LookupError, TypeError : the question makes no sense.
+        ValueError, LookupError, TypeError : the request is invalid.
         DesktopError : the store is damaged, or there is too little memory.
         """
         program, regions = self._program(asked, progress, turn)
@@ -181,7 +180,7 @@ class Reruns:
             progress.step(0, 0)
         try:
             if self._known is None or self._known[0] != key:
-                self._known = None  # no two at once
+                self._known = None  # never two in memory at once
                 use = build(self._kept.store, Decoder().decode(Rules, asked["rules"]), progress)
                 limit = (
                     None if asked["limit"] is None else (float(asked["limit"][0]), float(asked["limit"][1]))
@@ -204,7 +203,7 @@ def rerun(
     limit: tuple[float, float] | None = None,
     breaks: Sequence[float] = (),
 ) -> Rerun | RerunThere:
-    """A run to be replayed where its events are, here or there; parameters and errors as of `Rerun`."""
+    """A run to be replayed where its events are, here or there; parameters and errors as for `Rerun`."""
     kind = Rerun if store.elsewhere is None else RerunThere
     return kind(store, use, progress, limit=limit, breaks=breaks)
 
@@ -212,7 +211,7 @@ def rerun(
 def would_help_most(
     program: Rerun | RerunThere, phases: Sequence[str], regions: Sequence[str], progress: Progress
 ) -> tuple[Help, ...]:
-    """`helps` of a run here or there."""
+    """`helps` for a run here or there."""
     if isinstance(program, RerunThere):
         return program.helps(phases, progress)
     return helps(program, phases, regions, progress)
@@ -238,7 +237,7 @@ def _help(plain: JSON) -> Help:
 
 
 def _time(value: float) -> float:
-    """Seconds that can be."""
+    """A valid number of seconds."""
     seconds = float(value)
     if not 0 <= seconds < 1e300:
         raise ValueError("no time")
