@@ -57,6 +57,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def versions_text() -> str:
+    """The versions as text, a line `name: version` for each."""
     return "\n".join(f"{name}: {number}" for name, number in versions())
 
 

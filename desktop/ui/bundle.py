@@ -62,6 +62,7 @@ class BundleDialog(Dialog):
 
     @property
     def ticked(self) -> list[Outside]:
+        """The files outside of the project that are to be put into the bundle."""
         rows = zip(self._outside, self._rows, strict=True)
         return [file for file, row in rows if row.checkState(0) == Qt.CheckState.Checked]
 

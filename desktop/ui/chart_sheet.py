@@ -109,6 +109,7 @@ class Painter:
     # ---- how things look
 
     def colour(self, series: Series) -> str:
+        """The colour of a series as `#rrggbb`, from its number among runs or the name of its ink."""
         ink, colour = self.ink, series.colour
         if isinstance(colour, int):
             return ink.runs[colour % len(ink.runs)]
@@ -119,6 +120,7 @@ class Painter:
         }.get(colour, ink.text)  # fmt: skip
 
     def stroke(self, colour: str, pixels: float, dashed: bool = False) -> Stroke:
+        """A line of a width in a screen's pixels, at least 0.6, in units of the sheet."""
         return Stroke(colour, max(pixels, 0.6) * self.pixel * self.lines, (4.0, 2.0) if dashed else ())
 
     def fill(self, series: Series, number: int, opacity: float = 1.0) -> Fill:

@@ -88,9 +88,11 @@ class ChipBar(QWidget):
 
     @property
     def texts(self) -> list[str]:
+        """The texts of the chips that are shown, from the left."""
         return [chip.text for chip in self._chips]
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show a chip for all that the snapshot restricts; buttons of chips that stay are reused."""
         self._chips = chips(snapshot, self._workbench)
         keys = [chip.key for chip in self._chips]
         for key in [key for key in self._buttons if key not in keys]:

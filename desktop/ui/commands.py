@@ -31,6 +31,7 @@ class When(Generic[S]):
 
 
 def always(_: object) -> bool:
+    """The `enabled` of a command that can be run at any time."""
     return True
 
 

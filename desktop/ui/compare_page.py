@@ -309,10 +309,12 @@ class ComparePage(Page):
             self._select_row(-1)
 
     def copy_table(self) -> None:
+        """Copy all rows of the table, separated by tabs."""
         self.table.copy(tab_separated, everything=True)
         self.say("The table is on the clipboard")
 
     def copy_picture(self) -> None:
+        """Copy the plot as an image, as it is on the screen."""
         QGuiApplication.clipboard().setImage(self.view.picture())
         self.say("The picture is on the clipboard")
 
@@ -334,6 +336,7 @@ class ComparePage(Page):
         ).open()  # fmt: skip
 
     def export_table(self) -> None:
+        """Ask for a file, CSV or XLSX, and write the table to it."""
         self.ask_path("Export table", self.export_to, "CSV (*.csv);;Spreadsheet (*.xlsx)", mode="save")
 
     def export_to(self, path: Path) -> None:

@@ -110,6 +110,7 @@ class PythonConsole(QDockWidget):
 
     @property
     def busy(self) -> bool:
+        """Whether it is being turned on."""
         return self._lane.busy
 
     @guarded

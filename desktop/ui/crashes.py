@@ -126,6 +126,7 @@ class Crash:
     stack: str
 
     def report(self) -> str:
+        """The text of a report: versions, the stack, and the last lines that the session logged."""
         started = datetime.fromtimestamp(self.started).strftime("%Y-%m-%d %H:%M")
         ended = datetime.fromtimestamp(self.ended).strftime("%Y-%m-%d %H:%M:%S,%f")
         lines: list[str] = []
@@ -136,6 +137,7 @@ class Crash:
         return report(f"A session begun at {started} has crashed.\n{self.stack}", [*session][-LINES:])
 
     def forget(self) -> None:
+        """Delete the session's file and its lock."""
         for file in (self.file, _lock_of(self.file)):
             with suppress(OSError):
                 file.unlink(missing_ok=True)
@@ -157,6 +159,7 @@ class Session:
         faulthandler.enable(self._file)
 
     def end(self) -> None:
+        """End without a crash: the file is deleted, so that no later session reports it."""
         faulthandler.disable()
         self._file.close()
         self._path.unlink(missing_ok=True)

@@ -121,19 +121,27 @@ class Sheet(Protocol):
         """The area between two step functions."""
         self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
 
-    def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
+    def rects(self, rects: ArrayLike, fill: Fill) -> None:
+        """Rectangles (n, 4): x, y, width, height."""
+
     def shade(self, opacity: Bytes, colour: str, box: tuple[float, float, float, float]) -> None:
         """A colour over a box (x, y, w, h), with an opacity, 0 to 255, at each point (rows, columns)."""
 
     def area(self, points: ArrayLike, fill: Fill) -> None:
         """A polygon."""
 
-    def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
-    def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
+    def line(self, points: ArrayLike, stroke: Stroke) -> None:
+        """A line through points (n, 2)."""
+
+    def lines(self, lines: ArrayLike, stroke: Stroke) -> None:
+        """Separate straight lines (n, 4): x and y of the start, x and y of the end."""
+
     def bend(self, start: Point, control: Point, end: Point, stroke: Stroke) -> None:
         """A quadratic Bezier curve, by which any parabola is exact."""
 
-    def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None: ...
+    def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None:
+        """A circle about (x, y), filled, outlined or both."""
+
     def text(
         self,
         x: float,
@@ -151,7 +159,8 @@ class Sheet(Protocol):
 
     def _write(self, text: SheetText) -> None: ...
 
-    def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]: ...
+    def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]:
+        """While the context is open, draw only inside of the rectangle."""
 
     def marks(
         self, places: ArrayLike, outlines: Outlines, reach: float, fill: Fill | None, stroke: Stroke

@@ -157,12 +157,15 @@ class ExperimentPage(Page):
         self.bench.open(path)
 
     def choose_new(self) -> None:
+        """Ask for the folder and factors of a new experiment."""
         NewExperimentDialog(self, self.bench, self.settings.folder).open()
 
     def choose_experiment(self) -> None:
+        """Ask for the folder of an experiment, and open it."""
         self.ask_path("Open an experiment", self.open_path, mode="folder")
 
     def choose_runs(self) -> None:
+        """Ask for a table of runs, and open it as an experiment."""
         self.ask_path("Open a table of runs", self.open_path, "Tables (*.csv *.tsv *.txt);;All files (*)")
 
     def choose_paste(self) -> None:
@@ -179,6 +182,7 @@ class ExperimentPage(Page):
         self.ask_path("Keep the table as", keep, "Tables (*.csv *.tsv *.txt)", mode="save")
 
     def choose_example(self) -> None:
+        """Ask for a folder, copy the example experiment into it, and open the copy."""
 
         def copy(folder: Path) -> None:
             self.bench.open_example(folder if not any(folder.iterdir()) else folder / "quicksort")
@@ -203,6 +207,7 @@ class ExperimentPage(Page):
         self.bench.write_beside(path, lambda job: write(report, path, own=style, progress=job))
 
     def choose_trace(self) -> None:
+        """Ask for a trace of the program, and show in which phases the region of a factor runs."""
 
         def pin(path: Path) -> None:
             self.show_step(3)
@@ -238,6 +243,7 @@ class ExperimentPage(Page):
         self.read_page.ask_confirmation()
 
     def toggle_half(self) -> None:
+        """Show effects as coefficients (half effects), or whole again."""
         half = not self.bench.snapshot.project.analysis.half
         self.bench.set_analysis(f"show {'half' if half else 'full'} effects", half=half)
 
@@ -256,6 +262,7 @@ class ExperimentPage(Page):
             self.say("No effect stands out")
 
     def copy_effects(self) -> None:
+        """Copy all rows of the table of effects, separated by tabs."""
         self.read_page.effects.copy(tab_separated, everything=True)
         self.say("The effect table is on the clipboard")
 

@@ -650,6 +650,7 @@ class ReportDialog(ExportDialog):
             self._settings.template, self._settings.css = files
 
     def copy_command(self) -> None:
+        """Copy the command that writes the same report."""
         words = self._command(f"report.{self._ending}")
         QGuiApplication.clipboard().setText(words)
         self._keep()

@@ -288,9 +288,11 @@ class Box:
         return self.top + self.height
 
     def x(self, value: V) -> V:
+        """Places on the sheet of values of the horizontal axis."""
         return self.left + (value - self.x0) / (self.x1 - self.x0) * self.width
 
     def y(self, value: V) -> V:
+        """Places on the sheet of values of the vertical axis, which may be logarithmic."""
         return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
 
     def over(self, x: AxisData, y: AxisData) -> Box:
@@ -298,6 +300,7 @@ class Box:
         return replace(self, x0=x.low, x1=x.high, y0=y.low, y1=y.high, log=y.log)
 
     def points(self, x: Floats, y: Floats) -> Floats:
+        """Places on the sheet, (n, 2), of values of both axes."""
         return np.stack([self.x(x), self.y(y)], axis=1)
 
 

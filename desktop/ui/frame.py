@@ -368,6 +368,7 @@ class Frame(QMainWindow):
 
     @property
     def can_detach(self) -> bool:
+        """Whether a page can move to a window of its own: this is the main window and has others."""
         return self.main is self and len(self.pages) > 1
 
     def detach(self, page: Page) -> Frame:
@@ -547,6 +548,7 @@ class Frame(QMainWindow):
         self._go_where(self.history.undo)
 
     def redo(self) -> None:
+        """Redo the step that was undone last, and go to the page that it was made on."""
         self._go_where(self.history.redo)
 
     def _go_where(self, step: Callable[[], AnyBranch | None]) -> None:
@@ -706,10 +708,12 @@ class Frame(QMainWindow):
         self.use_theme(chosen_theme(self.settings))
 
     def choose_theme(self, choice: ThemeChoice) -> None:
+        """Set the theme, in all windows at once."""
         self.settings.theme = choice
         self.tell_settings()
 
     def choose_text_size(self, percent: int) -> None:
+        """Set the size of text in percent, in all windows at once."""
         self.settings.text_size = percent
         self.tell_settings()
 
@@ -786,9 +790,11 @@ class Frame(QMainWindow):
     # ---- the program
 
     def new_window(self, paths: Iterable[Path] = ()) -> None:
+        """Ask the program for another main window, with these traces."""
         self.main.newWindowRequested.emit(list(paths))
 
     def quit(self) -> None:
+        """Ask the program to close all windows."""
         self.main.quitRequested.emit()
 
     def show_preferences(self) -> None:
@@ -811,6 +817,7 @@ class Frame(QMainWindow):
         About(self).open()
 
     def show_log_folder(self) -> None:
+        """Open the folder of log files; where the desktop cannot, say where it is."""
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):

@@ -59,10 +59,12 @@ class HandbookSection:
 
     @property
     def place(self) -> str:
+        """Its address, `page#heading`."""
         return f"{self.page}#{slug(self.heading)}"
 
 
 def docs() -> Path:
+    """The folder of the handbook's pages."""
     return resources.folder() / "docs"
 
 

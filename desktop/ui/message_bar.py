@@ -44,6 +44,7 @@ class MessageBar(QFrame):
 
     @property
     def sentence(self) -> str:
+        """The text that is shown, without its details."""
         return self._sentence.text()
 
     def show_message(self, sentence: str, details: str = "", action: str = "") -> None:

@@ -231,6 +231,7 @@ class ModelPage(Page):
     # ---- files
 
     def open_path(self, path: Path) -> None:
+        """Open a table of run times, or a folder of NPB listings."""
         self.bench.open(path)
 
     def open_example(self) -> None:
@@ -257,10 +258,12 @@ class ModelPage(Page):
         self.ask_path("Open a folder of NPB listings", self.open_path, mode="folder")
 
     def choose_values(self, role: Literal["work", "peak"]) -> None:
+        """Ask for a table of operations (`role` "work") or of peak rates, and add it to the runs."""
         values = "operations of codes" if role == "work" else "peak rates of systems"
         self.ask_path(f"Add {values}", lambda path: self.bench.add_values(path, role))
 
     def paste(self) -> None:
+        """Open the text on the clipboard as a table of run times."""
         text = QGuiApplication.clipboard().text()
         if text.strip():
             self.bench.open(text)
@@ -282,6 +285,7 @@ class ModelPage(Page):
         ).open()  # fmt: skip
 
     def ask_runs(self) -> None:
+        """Ask for files of further runs, and add them."""
         table = self.bench.snapshot.project.table
         rows = () if table is None else table.rows
         codes, systems = ([*dict.fromkeys(getattr(row, name) for row in rows)] for name in ("code", "system"))
@@ -301,6 +305,7 @@ class ModelPage(Page):
         )  # fmt: skip
 
     def take_back(self) -> None:
+        """Include the selected runs again."""
         self.bench.include(sorted(self.bench.snapshot.view.lines))
 
     def select_suspects(self) -> None:
@@ -315,14 +320,17 @@ class ModelPage(Page):
     # ---- more
 
     def rank(self) -> None:
+        """Fit all pairs of the characteristic functions, and show them ranked."""
         self.tables.show_tab("All pairs")
         self.bench.rank()
 
     def search_forms(self) -> None:
+        """Search a normal form for every cell, and show them."""
         self.tables.show_tab("Normal forms")
         self.bench.search_forms()
 
     def leave_cells_out(self) -> None:
+        """Predict every cell from a fit to all others, and show how well."""
         self.plots.show_tab("Cells")
         self.plots.leave_out.click()
 
@@ -338,18 +346,22 @@ class ModelPage(Page):
         return self._last_sheet
 
     def copy_table(self) -> None:
+        """Copy all rows of the table in front, separated by tabs."""
         view = self._sheet_in_use()
         view.copy(tab_separated, everything=True)
         self.say(f"{view.accessibleName()}: the table is on the clipboard")
 
     def export_table(self) -> None:
+        """Ask for a file, and write the table in front to it."""
         self._sheet_in_use().ask_export()
 
     def copy_picture(self) -> None:
+        """Copy the plot in front as an image, as it is on the screen."""
         QGuiApplication.clipboard().setImage(self.plots.picture())
         self.say("The picture is on the clipboard")
 
     def save_picture(self) -> None:
+        """Ask for a PNG file, and write the plot in front to it."""
         self.ask_path("Save picture", self._write_picture, "PNG (*.png)", mode="save")
 
     def _write_picture(self, path: Path) -> None:

@@ -316,6 +316,7 @@ class Page(QMainWindow):
         handbook().show_place(place or self.PAGE)
 
     def explain_focus(self) -> None:
+        """Open the handbook at what it says of the widget with the focus."""
         self.show_help(self.place_about(self.focusWidget()))
 
     def show_keys(self) -> None:

@@ -342,6 +342,7 @@ class PathField(QWidget):
 
     @property
     def value(self) -> str:
+        """The path as written, without blanks around it."""
         return self.line.text().strip()
 
     def setValue(self, path: str) -> None:

@@ -88,6 +88,7 @@ class ProjectDesk(QObject):
     # ---- files
 
     def open(self, path: Path) -> None:
+        """Open a project file, and remember it among the recent files."""
         self._restoring = path.absolute()
         self.projects.open(path)
         self._window.settings.add_recent(path)
@@ -97,6 +98,7 @@ class ProjectDesk(QObject):
         return self._save(None) if self.projects.path is not None else self.save_as()
 
     def save_as(self) -> bool:
+        """Ask for a file and save to it; whether it is saved."""
         suggested = self.projects.path or self._suggested(".phasewright")
         path = asked_path(self._window, "Save project", suggested, _PROJECTS, mode="save")
         if path is None:
@@ -145,6 +147,7 @@ class ProjectDesk(QObject):
         return self.projects.modified and (self.projects.path is not None or self.projects.by_hand)
 
     def close(self) -> None:
+        """End its jobs, and close all runs."""
         self._timer.stop()
         for side in self.sides.values():
             side.close()
@@ -402,6 +405,7 @@ class ProjectDesk(QObject):
         self._window.say(f"Kept as view {number}")
 
     def show_view(self, number: int) -> None:
+        """Show a saved view by its number; the status bar says so if there is none."""
         view = self._bench.show_view(number)
         if view is None:
             self._window.say(f"There is no view {number}; Ctrl+{number} keeps what is seen")

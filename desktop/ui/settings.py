@@ -192,6 +192,7 @@ class Settings:
         return command.keys if value is None else tuple(_names(value))
 
     def set_keys(self, window: str, command: Keyed, keys: tuple[str, ...] | None) -> None:
+        """Choose keys of a command; () for no key, None for those that it has at first."""
         if keys is None or keys == command.keys:
             self._store.remove(_place(window, command))
         else:
@@ -215,6 +216,7 @@ class Settings:
         return paths[:RECENT]
 
     def add_recent(self, path: Path) -> None:
+        """Put a file first among the recent ones, of which `RECENT` are remembered."""
         path = path.absolute()
         paths = [path, *(other for other in self.recent if other != path)]
         self._store.setValue("recent", [str(other) for other in paths[:RECENT]])
@@ -230,9 +232,11 @@ class Settings:
 
     @property
     def geometry(self) -> QByteArray | None:
+        """The size and place of the last window that was closed; None if there was none."""
         return self._bytes("geometry")
 
     def save_geometry(self, geometry: QByteArray) -> None:
+        """Remember the size and place of a window."""
         self._store.setValue("geometry", geometry)
 
     def page_state(self, page: str) -> QByteArray | None:
@@ -240,9 +244,11 @@ class Settings:
         return self._bytes("state" if page == "main" else f"{page}/state")
 
     def keep_page_state(self, page: str, state: QByteArray) -> None:
+        """Remember how a page is divided; see `page_state`."""
         self._store.setValue("state" if page == "main" else f"{page}/state", state)
 
     def forget_page(self, page: str) -> None:
+        """Divide a page as at first when it is made next."""
         self._store.remove("state" if page == "main" else f"{page}/state")
 
     def session(self, project: Path | None) -> str:

@@ -95,6 +95,7 @@ class SidePanel(Panel, Generic[T, B]):
     # ---- showing
 
     def attach(self, side: Side[T, B]) -> None:
+        """Show a side of the workbench from now on."""
         self._side = side
         side.subscribe(self._show)
         self._show_anew()

@@ -377,6 +377,7 @@ class FrameModel(QAbstractItemModel):
         return 0 if parent.isValid() and self._parents is None else len(self.columns)
 
     def tone(self, k: int, column: int) -> str:
+        """The tone of a cell's text: that of its row, else "choice" if it has choices, else ""."""
         tone = self.marks.tone.get(k, "") if self.marks.tone else ""
         choices = self.columns[column].choices
         return tone or ("choice" if choices is not None and choices(k) else "")
@@ -390,6 +391,7 @@ class FrameModel(QAbstractItemModel):
         return None if name is None else QColor(name)
 
     def bold(self, k: int, column: int) -> bool:
+        """Whether a cell is bold: marked itself, or in a row marked "strong" or "warning"."""
         if self.marks is NO_MARKS:
             return False
         strong = self.marks.tone.get(k) in ("strong", "warning")
@@ -1130,6 +1132,7 @@ def comma_separated(texts: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(texts: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; the first row is the heading."""
     head, *body = ([" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in texts)
     return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *body))
 

@@ -52,6 +52,7 @@ class TaskLine(QWidget):
 
     @property
     def text(self) -> str:
+        """What is said of the task."""
         return self._words.text()
 
     def show_task(self, running: Running, page: str) -> None:
@@ -102,6 +103,7 @@ class TaskList(QWidget):
         return next((line.text for line in self._lines.values()), "")
 
     def show_tasks(self, tasks: Mapping[tuple[int, str], tuple[Running, str]]) -> None:
+        """Show a line for each running task, with its page's title; keys: the page and the task's name."""
         for key in [key for key in self._lines if key not in tasks]:
             line = self._lines.pop(key)
             line.hide()

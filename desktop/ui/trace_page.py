@@ -321,6 +321,7 @@ class TracePage(Page):
             self._panels[panel_id].show_snapshot(old, new)
 
     def show_panel(self, panel_id: str) -> None:
+        """Open a panel, and bring it to the front."""
         self._docks[panel_id].show()
         self._docks[panel_id].raise_()
 
@@ -691,6 +692,7 @@ class TracePage(Page):
             self.workbench.open(path)
 
     def choose_file(self) -> None:
+        """Ask for traces, and open them."""
         self.open_paths(asked_paths(self, "Open traces", self.settings.folder))
 
     def choose_with_options(self) -> None:
@@ -709,6 +711,7 @@ class TracePage(Page):
             self.frame.main.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
+        """Ask for a trace that is a folder, and open it."""
         self.ask_path("Open a trace that is a folder", self.open_path, mode="folder")
 
     def close_shown(self) -> None:
@@ -771,6 +774,7 @@ class TracePage(Page):
         return mode == "all" or (mode == "start" and not self.curve_view.levels_note)
 
     def set_vertical_locked(self, locked: bool) -> None:
+        """Fix the vertical axis to all levels, or fit it to the visible range."""
         (self.curve_view.show_all_levels if locked else self.curve_view.fit_levels)()
 
     def levels_changed(self) -> None:
@@ -779,6 +783,7 @@ class TracePage(Page):
         self._refresh_actions()
 
     def set_percent(self, shown: bool) -> None:
+        """Show levels as percent of the locations, or as numbers of them."""
         self.percent = shown
         self.curve_view.set_percent(shown)
         self.timeline.view.set_percent(shown)
@@ -840,6 +845,7 @@ class TracePage(Page):
         self.desk.go_to(start_s, end_s)
 
     def zoom_to_selection(self) -> None:
+        """Show the selected range or phase."""
         selection = self.selected_range()
         if selection is not None:
             self.curve_view.zoom_to(*selection)
@@ -872,6 +878,7 @@ class TracePage(Page):
         self.panel("views").edit_note()
 
     def add_breakpoint(self) -> None:
+        """Add a breakpoint at the cursor."""
         if not math.isnan(self._cursor):
             self.workbench.add_breakpoint(self._cursor)
 
@@ -945,6 +952,7 @@ class TracePage(Page):
         self._refresh_actions()
 
     def copy_table(self) -> None:
+        """Copy all rows of the phase table, separated by tabs."""
         self.panel("table").copy()
         self.say("The phase table is on the clipboard")
 

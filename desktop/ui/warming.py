@@ -45,12 +45,14 @@ class WarmUp(QObject):
         self._timer.start(AFTER_MS)
 
     def begin(self) -> None:
+        """Start compiling in the background."""
         self._lane.submit(
             "Getting ready for all formats (once)", self._run, self._done, self._failed, self._show
         )
 
     @property
     def busy(self) -> bool:
+        """Whether it is compiling."""
         return self._lane.busy
 
     def cancel(self) -> None:

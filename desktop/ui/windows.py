@@ -124,6 +124,7 @@ class Windows:
             window.trace.desk.keep_now()
 
     def quit(self) -> None:
+        """Close all windows; one that asks about unsaved work may stay."""
         for window in tuple(self._open):
             window.close()
 

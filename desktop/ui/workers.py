@@ -18,6 +18,7 @@ class MainThread(QObject):
         self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
 
     def deliver(self, call: Callable[[], None]) -> None:
+        """Queue a call for the thread of this object; after `close` it is dropped."""
         if self._open:
             self._arrived.emit(call)
 

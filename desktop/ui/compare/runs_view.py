@@ -103,6 +103,7 @@ class RunsView(TimePlot):
         self._anew()
 
     def set_look(self, *, side_by_side: bool, relative: bool) -> None:
+        """Draw runs below each other instead of over one another, differences in percent of the reference."""
         self._side_by_side, self._relative = side_by_side, relative
         self._anew()
 
@@ -649,6 +650,7 @@ class RunsView(TimePlot):
 
     @property
     def selection(self) -> tuple[float, float] | None:
+        """The selected range, in the unit of the time axis; None if there is none."""
         return self._selection
 
 

@@ -178,6 +178,7 @@ class ReadStep(Step):
 
     @property
     def half(self) -> bool:
+        """Whether effects are shown as coefficients, half of the effect."""
         return self.bench.snapshot.project.analysis.half
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:

@@ -147,6 +147,7 @@ class AddRuns(Dialog):
         self._check()
 
     def add_paths(self, paths: Sequence[Path]) -> None:
+        """Add files that are not yet listed."""
         for path in paths:
             if path not in self._paths:
                 self._paths.append(path)

@@ -128,6 +128,7 @@ class PlotPane(QWidget):
         return next((plot for plot in plots if plot.hasFocus()), plots[0]).picture()
 
     def show_tab(self, title: str) -> None:
+        """Bring the plot with this title to the front."""
         turn_to(self.tabs, title)
 
     # ---- drawing

@@ -58,9 +58,11 @@ class TablePane(QWidget):
 
     @property
     def sheets(self) -> tuple[SheetView, ...]:
+        """All tables, in the order of their tabs."""
         return self.parameters, self.ranking, self.forms, self.correlations, self.predictions
 
     def show_tab(self, title: str) -> None:
+        """Bring the table with this title to the front."""
         turn_to(self.tabs, title)
 
     def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:

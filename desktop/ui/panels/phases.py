@@ -131,6 +131,7 @@ class Why(QTextBrowser):
             self.show_words(self._explanation)
 
     def show_words(self, explanation: Explanation) -> None:
+        """Write an explanation; its causes and phases are links."""
         self._explanation = explanation
         first, *more = [
             f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
@@ -165,6 +166,7 @@ class Figure(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def say(self, text: str) -> None:
+        """Show a text, shortened where it does not fit."""
         if text != self.full_text:
             self.full_text = text
             self._fit()

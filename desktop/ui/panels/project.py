@@ -32,6 +32,7 @@ class ProjectItem:
 
     @property
     def state(self) -> str:
+        """ "shown", "not found" if its file is gone, else ""."""
         if self.shown:
             return "shown"
         return "not found" if self.path is not None and not self.path.exists() else ""
@@ -99,6 +100,7 @@ class ProjectPanel(Panel):
         """The project is the window's: see `show_contents`."""
 
     def show_contents(self, rows: Sequence[ProjectItem]) -> None:
+        """Show these items; the selection stays if there are as many as before."""
         old_items, self._items = self._items, tuple(rows)
         cells = [
             (item.name, _KINDS[item.kind], item.state, "" if item.path is None else str(item.path.parent))

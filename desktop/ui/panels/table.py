@@ -139,6 +139,7 @@ class TablePanel(Panel):
             self.view.select_key("" if phase is None else phase)
 
     def copy(self) -> None:
+        """Copy all rows, separated by tabs."""
         self.view.copy(tab_separated, everything=True)
 
 

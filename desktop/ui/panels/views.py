@@ -167,11 +167,13 @@ class ViewsPanel(Panel):
             self.keepAsked.emit(selected.number)
 
     def go_to_view(self) -> None:
+        """Ask the page to show the selected view."""
         view = self._view()
         if view is not None:
             self.viewAsked.emit(view.number)
 
     def rename_view(self) -> None:
+        """Ask for a name for the selected view."""
         view = self._view()
         if view is None:
             return
@@ -192,12 +194,14 @@ class ViewsPanel(Panel):
         return keys[0] if keys else None
 
     def go_to_note(self) -> None:
+        """Ask the page to show the time of the selected annotation."""
         index = self._note()
         if index is not None:
             note = self._notes[index]
             self.rangeAsked.emit(note.start_s, note.start_s if note.end_s is None else note.end_s)
 
     def edit_note(self) -> None:
+        """Ask for text, time, colour and location of the selected annotation."""
         index = self._note()
         if index is not None:
             note = self._notes[index]
@@ -209,6 +213,7 @@ class ViewsPanel(Panel):
             set_up(NoteDialog(self, "Edit annotation", note, self._locations), confirmed=keep).open()
 
     def hide_note(self) -> None:
+        """Hide the selected annotation in plots, or show it again."""
         index = self._note()
         if index is not None:
             self._workbench.change_annotation(index, hidden=not self._notes[index].hidden)

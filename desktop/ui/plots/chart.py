@@ -283,6 +283,7 @@ class Chart(PlotView):
 
     @property
     def grid(self) -> bool:
+        """Whether lines are drawn across at the ticks."""
         return self._grid
 
     def set_grid(self, shown: bool) -> None:

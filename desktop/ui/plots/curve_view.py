@@ -292,6 +292,7 @@ class CurveView(TimePlot):
             self.dirty(self._head_rect)  # the legend says it
 
     def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
+        """Draw these annotations; `locations`: the names that theirs refer to."""
         self._notes.set(annotations, locations)
         self._redraw(base=False)
 
@@ -316,6 +317,7 @@ class CurveView(TimePlot):
         return self._levels
 
     def set_levels(self, levels: Levels) -> None:
+        """Choose how levels are shown; unlike a choice of the user it emits no `levelsChanged`."""
         if levels != self._levels:
             self._levels = levels
             self._redraw()
@@ -410,6 +412,7 @@ class CurveView(TimePlot):
 
     @property
     def residual_first(self) -> bool:
+        """Whether the residual is drawn above the curve."""
         return self._residual_first
 
     def set_residual_first(self, first: bool) -> None:

@@ -49,6 +49,7 @@ class LaneBox:
         return self.rect.top() + (1 - share(value, self.low, self.high, self.log)) * self.rect.height()
 
     def value(self, y: float) -> float:
+        """The level at a height in logical pixels."""
         part = 1 - (y - self.rect.top()) / self.rect.height()
         return at_share(part, self.low, self.high, self.log)
 
@@ -63,9 +64,11 @@ class TimeMap:
     width: float
 
     def x(self, t: V) -> V:
+        """Logical pixels of times in seconds (a number or an array)."""
         return self.left + (t - self.a) / (self.b - self.a) * self.width
 
     def time(self, x: float) -> float:
+        """Seconds at a place in logical pixels."""
         if self.width <= 0:  # a wheel can turn before the first layout
             return self.a
         return self.a + (x - self.left) / self.width * (self.b - self.a)

@@ -298,6 +298,7 @@ class TimePlot(PlotView):
     # ---- what is shown -------------------------------------------------------------------------
 
     def set_selection(self, selection: tuple[float, float] | None) -> None:
+        """Mark a range in seconds as selected; None: nothing."""
         self._selection = selection
         self._marks_moved()
 
@@ -328,6 +329,7 @@ class TimePlot(PlotView):
 
     @property
     def grid(self) -> bool:
+        """Whether lines are drawn across at the ticks."""
         return self._grid
 
     def set_grid(self, shown: bool) -> None:
@@ -373,6 +375,7 @@ class TimePlot(PlotView):
 
     @property
     def navigation(self) -> Navigation:
+        """The visible range with its history."""
         return self._nav
 
     def follow(self) -> None:
@@ -380,13 +383,16 @@ class TimePlot(PlotView):
         self._redraw()
 
     def visible_range(self) -> tuple[float, float]:
+        """Start and end in seconds."""
         return self._nav.a, self._nav.b
 
     def show_all(self) -> None:
+        """Show the whole run."""
         self._nav.settle()
         self._show(self._nav.start, self._nav.end)
 
     def zoom_to(self, a: float, b: float) -> None:
+        """Show a range in seconds; `back` returns to the one before."""
         self._nav.settle()
         self._show(a, b)
 
@@ -401,10 +407,12 @@ class TimePlot(PlotView):
         self._show(a + fraction * (b - a), b + fraction * (b - a))
 
     def back(self) -> None:
+        """Show the range before this one, if there was one."""
         if self._nav.back():
             self._ranged()
 
     def forward(self) -> None:
+        """Show the range that `back` left, if there is one."""
         if self._nav.forward():
             self._ranged()
 

@@ -186,10 +186,12 @@ class TimelinePane(QWidget):
         return self.view.message_filter
 
     def set_message_filter(self, criteria: MessageFilter) -> None:
+        """Show only messages that meet these criteria, in the form too."""
         self.message_form.show_filter(criteria)
         self._filtered(criteria)
 
     def show_messages(self, shown: bool) -> None:
+        """Draw messages or not; the other criteria of the filter stay."""
         self.set_message_filter(replace(self.message_filter, shown=shown))
 
     def _filtered(self, criteria: MessageFilter) -> None:
@@ -315,6 +317,7 @@ class TimelinePane(QWidget):
         self._marked_names = tuple(names)
 
     def start_search(self) -> None:
+        """Put the focus into the search field."""
         self._search.setFocus()
         self._search.selectAll()
 

@@ -92,6 +92,7 @@ class TimelineRows:
         self._arrange()
 
     def open_all(self, opened: bool) -> None:
+        """Show the threads of all processes, or of none."""
         for process in self._processes:
             process.opened = opened
         self._arrange()

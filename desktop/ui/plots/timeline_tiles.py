@@ -126,6 +126,7 @@ class Tiles(QObject):
 
     @property
     def busy(self) -> bool:
+        """Whether tiles are being computed or will be soon."""
         return bool(self._making) or self._rest_timer.isActive()
 
     def get(self, view: TileView) -> list[Placed]:

@@ -124,10 +124,12 @@ class TimelineView(TimePlot):
 
     @property
     def rows(self) -> TimelineRows | None:
+        """The rows of the timeline; None without a run."""
         return self._rows
 
     @property
     def timeline(self) -> Timeline | None:
+        """The queries to the trace; None until it is open."""
         return self._timeline
 
     @property
@@ -165,6 +167,7 @@ class TimelineView(TimePlot):
         self.dirty()
 
     def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
+        """Draw these annotations; `locations`: the names that theirs refer to."""
         self._notes.set(annotations, locations)
         self._redraw()
 
@@ -179,6 +182,7 @@ class TimelineView(TimePlot):
         return self._path_shown
 
     def show_path(self, shown: bool) -> None:
+        """Draw the critical path or not."""
         self._path_shown = shown
         self._anew()
 
@@ -191,6 +195,7 @@ class TimelineView(TimePlot):
 
     @property
     def message_filter(self) -> MessageFilter:
+        """The criteria for messages to be drawn."""
         return self._messages
 
     def set_messages(self, criteria: MessageFilter) -> None:
@@ -208,6 +213,7 @@ class TimelineView(TimePlot):
 
     @property
     def by_region(self) -> bool:
+        """Whether colours stand for regions, not for activities."""
         return self._by_region
 
     def set_by_region(self, by_region: bool) -> None:
@@ -261,6 +267,7 @@ class TimelineView(TimePlot):
         self._marks_moved()
 
     def hide_stack(self) -> None:
+        """Close the call stack that was opened in a row."""
         self._stack = None
         self._marks_moved()
 
