@@ -54,14 +54,14 @@ def main(options: argparse.Namespace) -> int:
     from desktop.data.info import in_doubt
 
     settle(options)
-    asked = options.max_n or (options.phases.n if options.project or options.n else None)
-    check_budget(options.phases.model, asked)
+    n = options.max_n or (options.phases.n if options.project or options.n else None)
+    check_budget(options.phases.model, n)
     with open_run(options, any_curve=True) as run:
         doubt = in_doubt(run.store)
         if options.max_n:
             _print_sweep(run.curve, options, run.landmarks, doubt)
         else:
-            fitted, why = (run.fit(), "") if asked else run.suggested()
+            fitted, why = (run.fit(), "") if n else run.suggested()
             fitted = replace(fitted, names=run.names(fitted))
             firm = _firm(run, fitted)
             _print_phases(run.curve, options, events_at(fitted, run.landmarks), fitted, firm, doubt, why)

@@ -254,10 +254,10 @@ def _stopping(fit: ModelFit, s: int) -> tuple[str, list[tuple[float, str, str]],
             stopping.append((0.0, code, "at every measured p"))
             continue
         places = [place for place in half_share_places(fit, c, s, slow) if place.rising]
-        where = _place_words(places[0]) if places else ""
-        if where:
+        text = _place_words(places[0]) if places else ""
+        if text:
             # As it is said: what rounding adds puts none before another.
-            stopping.append((round(places[0].p, 0 if places[0].p >= 10 else 1), code, f"from {where}"))
+            stopping.append((round(places[0].p, 0 if places[0].p >= 10 else 1), code, f"from {text}"))
         else:
             (unknown if places else never).append(code)
     return name, sorted(stopping), never, unknown
