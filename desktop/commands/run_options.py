@@ -253,7 +253,7 @@ class CommandRun:
 
         settings = self.options.settings
         doings = structure(self.store, self.use).doings(self.use.curve().window(*self.span))
-        return phase_names(doings, model.breaks, settings.given_names, settings.names)
+        return phase_names(doings, model.breaks, settings.user_names, settings.names)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import asked_path, button, by_text, choices, form, lay_out, quiet, row, set_up
 from desktop.ui.settings import Settings
-from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
+from desktop.workbench.model import DETECT, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
 
@@ -23,7 +23,7 @@ _MOST_PROCESSES = 1024
 class OpenDialog(Dialog):
     """Asks for a trace and how to open it; `open_trace` gets both. The last choice is offered again."""
 
-    last: ClassVar[OpenOptions] = AS_FOUND
+    last: ClassVar[OpenOptions] = DETECT
 
     def __init__(
         self, open_trace: Callable[[Path, OpenOptions], None], folder: str, parent: QWidget | None = None
@@ -89,7 +89,7 @@ class OpenDialog(Dialog):
         """As the fields say."""
         return OpenOptions(
             format_id=self.kind.currentData(),
-            time_unit=self.unit.currentData() if self.unit.isEnabled() else AS_FOUND.time_unit,
+            time_unit=self.unit.currentData() if self.unit.isEnabled() else DETECT.time_unit,
             force=self.force.isChecked(),
             workers=self.workers.value() or None,
             scheduler=self.scheduler.text().strip() or None,

@@ -344,7 +344,7 @@ class Presentation(QWidget):
         if len(times) != len(breakpoints) or math.dist(times, breakpoints) >= 1e-9 * breakpoints[-1]:
             words = None
         marks = presenting.marks(snapshot.project.annotations, snapshot.document.locations)
-        return notes(words, breakpoints, marks, snapshot.project.own_notes)
+        return notes(words, breakpoints, marks, snapshot.project.speaker_notes)
 
     def phase_text(self) -> str:
         """The chosen phase, else the run, in words."""

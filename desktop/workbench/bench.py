@@ -84,9 +84,9 @@ class Bench(Generic[S]):
 
     def _show(self, **changes: object) -> None:
         """Publish a snapshot in which these fields differ."""
-        self._tell(changed(self.snapshot, changes))
+        self._publish(changed(self.snapshot, changes))
 
-    def _tell(self, snapshot: S) -> None:
+    def _publish(self, snapshot: S) -> None:
         old, self.snapshot = self.snapshot, snapshot
         for listener in tuple(self._listeners):
             if listener in self._listeners:  # an earlier one may have removed it

@@ -14,7 +14,7 @@ from typing import Literal
 from desktop.data.naming import file_stem
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
-from desktop.workbench.model import AS_FOUND, KeptExperiment, OpenOptions, Workspace
+from desktop.workbench.model import DETECT, KeptExperiment, OpenOptions, Workspace
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def pack(
         for k, run in enumerate(workspace.runs):
             share = Share(progress, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
             path = bundle.trace(run.trace.path, run.trace.options, share)
-            runs.append(replace(run, trace=replace(run.trace, path=path, options=AS_FOUND)))
+            runs.append(replace(run, trace=replace(run.trace, path=path, options=DETECT)))
         content = replace(
             workspace,
             runs=tuple(runs),
@@ -137,7 +137,7 @@ class _Bundle:
             experiment,
             path=self.take("experiments", experiment.path),
             compared=tuple(compared),
-            trace=self.trace(experiment.trace, AS_FOUND, progress)
+            trace=self.trace(experiment.trace, DETECT, progress)
             if has_trace and experiment.trace is not None
             else None,
         )
@@ -148,7 +148,7 @@ def _traces(workspace: Workspace) -> Iterator[tuple[Path, OpenOptions]]:
         yield run.trace.path, run.trace.options
     for experiment in workspace.experiments:
         if experiment.trace is not None and experiment.trace.exists():
-            yield experiment.trace, AS_FOUND
+            yield experiment.trace, DETECT
 
 
 def _other_files(workspace: Workspace) -> Iterator[tuple[Literal["experiment", "table"], Path]]:

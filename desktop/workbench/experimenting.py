@@ -18,7 +18,7 @@ from desktop.workbench.bench import EditBench, changed, problem_text
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
-from desktop.workbench.pinning import Pinned, PinnedFactor, pin
+from desktop.workbench.pinning import PinnedFactor, PinnedTrace, pin
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -46,7 +46,7 @@ _agreed: set[tuple[str, tuple[str, ...]]] = set()
 
 
 @dataclass(frozen=True, eq=False)
-class Imported:
+class ImportedTrials:
     """Trials that were run elsewhere; None: a table of effects alone. `where`: only rows with these values.
     `left_out`: labels of trials that do not count, with the reason."""
 
@@ -71,7 +71,7 @@ class ExperimentProject:
     `tables`: others to compare with. `regions`: factor -> region of a trace that the user says it is."""
 
     experiment: Experiment | None = None
-    imported: Imported | None = None
+    imported: ImportedTrials | None = None
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     tables: tuple[ComparedTable, ...] = ()
     regions: dict[str, str] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class ExperimentSnapshot:
     consented: bool = False
     commands: tuple[str, ...] = ()
     selected: str = ""
-    pinned: Pinned | None = None
+    pinned: PinnedTrace | None = None
     task: Task | None = None
     problem: str = ""
     note: str = ""
@@ -160,7 +160,7 @@ class ExperimentSnapshot:
             return dict(imported.table.settings)
         return {} if experiment is None else {one.name: one for one in experiment.factors}
 
-    def region_of(self, factor: str, pinned: Pinned) -> str:
+    def region_of(self, factor: str, pinned: PinnedTrace) -> str:
         """The region of a factor: as the user said, else called as its routine or itself; "" if none."""
         region = self.project.regions.get(factor, "")
         if region in pinned.names:
@@ -168,7 +168,7 @@ class ExperimentSnapshot:
         description = self.factors.get(factor)
         return pinned.likely(description.routine if description and description.routine else factor)
 
-    def pinned_factors(self, pinned: Pinned) -> tuple[PinnedFactor, ...]:
+    def pinned_factors(self, pinned: PinnedTrace) -> tuple[PinnedFactor, ...]:
         """Of every factor of the selected term, or of an experiment's table where it is no term."""
         every = self.every or self.effects
         effect = next((e for e in every.effects if e.term == self.selected), None) if every else None
@@ -405,7 +405,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         experiment = project.experiment
         design = None if experiment is None else experiment.design()
         name = name if experiment is None else experiment.title or experiment.folder.name
-        self._tell(ExperimentSnapshot(project=project, name=name, saved=saved, design=design))
+        self._publish(ExperimentSnapshot(project=project, name=name, saved=saved, design=design))
         self._refresh()
 
     # ---- the description
@@ -778,7 +778,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def pin(self, path: Path) -> None:
         """Open a trace to see where regions run."""
 
-        def done(pinned: Pinned) -> None:
+        def done(pinned: PinnedTrace) -> None:
             self._trace = path
             self._show(pinned=pinned, task=None)
 
@@ -914,11 +914,11 @@ def _read_record(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
         factors = len(experiment.names)
         digest = digest_of(experiment.folder)
     elif (kind := kind_of(record.path)) == "effects":
-        imported = Imported(record.path, None)
+        imported = ImportedTrials(record.path, None)
         factors, digest = 0, digest_of(record.path)
     else:
         table = read_table(record.path, response=settings.response, where=dict(record.where), kind=kind)
-        imported = Imported(record.path, table, record.where, record.left_out)
+        imported = ImportedTrials(record.path, table, record.where, record.left_out)
         settings = replace(settings, response=table.response)
         factors = len(table.data.factors)
         digest = digest_of(record.path)
@@ -1020,4 +1020,4 @@ def _hierarchy(effects: Effects) -> str:
     return ""
 
 
-__all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "Imported"]
+__all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "ImportedTrials"]

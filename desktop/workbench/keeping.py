@@ -139,7 +139,7 @@ class ProjectStore:
         executor: Executor | None = None,
         make_bench: Callable[[FileRecord], RecordBench] | None = None,
     ) -> None:
-        self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
+        self._bench, self._locate, self._notify, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
         self._make_bench = make_bench or (lambda record: bench_for(record, deliver, bench.history))
         self._loans: dict[int, Loan] = {}
@@ -289,7 +289,7 @@ class ProjectStore:
         if workspace.runs:
             self.show_run(workspace.shown)
         else:
-            self._tell("The project holds no trace; add one with File > Add trace to project.")
+            self._notify("The project holds no trace; add one with File > Add trace to project.")
 
     def show_run(self, index: int) -> None:
         """Show another run of the project."""
@@ -460,7 +460,7 @@ class ProjectStore:
         if place is None:
             return self._locate(trace)
         if place != trace.path:
-            self._tell(f"{trace.title} has moved and was found in {place.parent}.")
+            self._notify(f"{trace.title} has moved and was found in {place.parent}.")
         return place
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
@@ -493,14 +493,14 @@ class ProjectStore:
             return
         then, now = previous.trace, run.trace
         if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
-            self._tell(
+            self._notify(
                 f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
                 f"{now.size} now, other content): breakpoints, annotations and views may not fit any more."
             )
         elif project.limit != previous.project.limit:
-            self._tell(f"The limit of the analysis lies outside of {now.name} and was left out.")
+            self._notify(f"The limit of the analysis lies outside of {now.name} and was left out.")
         elif project.phases != previous.project.phases:
-            self._tell(f"Breakpoints that lie outside of {now.name} were left out.")
+            self._notify(f"Breakpoints that lie outside of {now.name} were left out.")
 
     def _start(self, workspace: Workspace) -> None:
         self._discard_recovery()

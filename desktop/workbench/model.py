@@ -76,7 +76,7 @@ class OpenOptions:
 
 
 #: The format is detected from the content.
-AS_FOUND = OpenOptions()
+DETECT = OpenOptions()
 
 
 @dataclass(frozen=True)
@@ -366,12 +366,12 @@ class Project:
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
 
     @property
-    def given_names(self) -> list[tuple[float, str]]:
+    def user_names(self) -> list[tuple[float, str]]:
         """Times (s) and names of phases that the user has named."""
         return [(name.at_s, name.text) for name in self.phase_names]
 
     @property
-    def own_notes(self) -> list[tuple[float | None, str]]:
+    def speaker_notes(self) -> list[tuple[float | None, str]]:
         """Times (s; None: of the run) and texts of the speaker's notes."""
         return [(note.at_s, note.text) for note in self.spoken]
 
@@ -391,7 +391,7 @@ class TraceId:
     sha256: str
     importer: str
     version: str
-    options: OpenOptions = AS_FOUND
+    options: OpenOptions = DETECT
 
     @property
     def title(self) -> str:
@@ -445,9 +445,8 @@ class KeptExperiment:
     """An experiment (its folder) or a table of runs, and how its trials are read.
 
     `sha256`: of the description or table when it was last opened, "" before. `where` and `left_out`: rows of
-    a table, see `desktop.workbench.experimenting.Imported`. `trace`: where effects are pinned to regions;
-    `regions`: factor -> region that the user says it is.
-    """
+    a table, see `desktop.workbench.experimenting.ImportedTrials`. `trace`: where effects are pinned to
+    regions; `regions`: factor -> region that the user says it is. """
 
     path: Path
     sha256: str = ""

@@ -221,7 +221,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         table = changed or read
         largest = max((row.p for row in table.rows if not row.reason), default=1.0)
         self._restart(ModelProject(table, settings or self._settings_for(table)))
-        self._tell(ModelSnapshot(project=self.project, view=ModelView(p=largest), source=source))
+        self._publish(ModelSnapshot(project=self.project, view=ModelView(p=largest), source=source))
         self._fit()
 
     def assign(self) -> None:

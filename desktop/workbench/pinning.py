@@ -20,7 +20,7 @@ _MODEL = "mixed"
 
 
 @dataclass(frozen=True, eq=False)
-class Pinned:
+class PinnedTrace:
     """A trace in phases. phase (P,): their places in the trace, from 0; start_s, end_s (P,); names of the
     regions (R,) that run at all; exclusive_s, inclusive_s (P, R): seconds over all processors; busy_s (P,):
     all their time."""
@@ -83,7 +83,7 @@ def pin_phases(
     phases: Sequence[int],
     stats: Sequence[RangeStats],
     job: Progress | None = None,
-) -> Pinned:
+) -> PinnedTrace:
     """The regions (all names of the trace) in these phases, from the statistics of each."""
     total = np.zeros(len(regions))
     for done, one in enumerate(stats):
@@ -91,7 +91,7 @@ def pin_phases(
             job.step(done, len(stats))
         total += one.inclusive_s
     runs = np.flatnonzero(total > 0)
-    return Pinned(
+    return PinnedTrace(
         path,
         np.array(phases, np.int64),
         np.array([s.start_s for s in stats]),
@@ -126,7 +126,7 @@ def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
     return seconds_of
 
 
-def pin(path: Path, job: Progress, stop: Bytes | None = None) -> Pinned:
+def pin(path: Path, job: Progress, stop: Bytes | None = None) -> PinnedTrace:
     """Open a trace (importing it if need be), fit the suggested number of phases, and share out regions.
     `stop`: 1 ends the fit.
 

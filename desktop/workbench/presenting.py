@@ -76,8 +76,8 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         names=project.names,
         limit=project.limit,
         pure=phases.pure,
-        phase_names=tuple(project.given_names),
+        phase_names=tuple(project.user_names),
         curve=project.curve,
         tracks=project.tracks,
-        spoken=tuple(project.own_notes),
+        spoken=tuple(project.speaker_notes),
     )

@@ -17,7 +17,7 @@ from desktop.workbench.jobs import Deliver, Executor, Job, at_once
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import KeptTable
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
-from desktop.workbench.pinning import Pinned, PinnedFactor, pin_phases
+from desktop.workbench.pinning import PinnedFactor, PinnedTrace, pin_phases
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class EffectsSnapshot(SideSnapshot):
     statistics are there; `places`: where the factors of the selected effect are in it."""
 
     content: ExperimentSnapshot | None = None
-    pinned: Pinned | None = None
+    pinned: PinnedTrace | None = None
     places: tuple[PinnedFactor, ...] = ()
 
 
@@ -217,10 +217,10 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
             (s.phase, one) for s, one in zip(statistics.scopes, statistics.stats, strict=True) if s.phase >= 0
         ]
 
-        def work(job: Job) -> Pinned:
+        def work(job: Job) -> PinnedTrace:
             return pin_phases(document.source, regions, [k for k, _ in phases], [s for _, s in phases], job)
 
-        def done(pinned: Pinned) -> None:
+        def done(pinned: PinnedTrace) -> None:
             self._show(pinned=pinned)
             self._arrived()
 

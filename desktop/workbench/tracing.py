@@ -25,7 +25,7 @@ from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
 from desktop.errors import CurveError, DesktopError, sentence
 from desktop.workbench.jobs import Job
-from desktop.workbench.model import AS_FOUND, Annotation, OpenOptions, PhaseSettings, Project, marks_of
+from desktop.workbench.model import DETECT, Annotation, OpenOptions, PhaseSettings, Project, marks_of
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.landmarks import Landmarks
@@ -52,7 +52,7 @@ class Document:
     report: ImportReport
     regions: tuple[Region, ...]
     repaired: bool
-    options: OpenOptions = AS_FOUND
+    options: OpenOptions = DETECT
     locations: tuple[str, ...] = ()
     doubt: Doubt | None = None
 
@@ -345,7 +345,7 @@ def with_breakpoints(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None
 
 def with_names(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
     """A fit with what its phases are called."""
-    names = phase_names(run.doings, fit.breaks, project.given_names, project.names)
+    names = phase_names(run.doings, fit.breaks, project.user_names, project.names)
     return fit if names == fit.names else replace(fit, names=names)
 
 

@@ -81,7 +81,7 @@ class WhatIfRunner:
         self.helping.cancel()
         self._basis = self._program = self._recorded = None
         if self.state is not NO_WHAT_IF:
-            self._tell(NO_WHAT_IF)
+            self._publish(NO_WHAT_IF)
 
     def wait(self) -> None:
         """Mark the prediction as outdated, until who waited for whom is known."""
@@ -117,9 +117,9 @@ class WhatIfRunner:
         job, plain = self._predicting.current, self._recorded
         if changes is None and plain is not None:
             self._predicting.cancel()
-            self._tell(replace(state, prediction=plain, outdated=False, task=None, problem=plain.note))
+            self._publish(replace(state, prediction=plain, outdated=False, task=None, problem=plain.note))
         elif job is not None and (self._program is None or job.elapsed < PATIENCE):
-            self._tell(state)  # the running prediction is shown first, else none would be during a drag
+            self._publish(state)  # the running prediction is shown first, else none would be during a drag
         else:
             self._ask(state)
 
@@ -127,7 +127,7 @@ class WhatIfRunner:
         basis, program = self._basis, self._program
         assert basis is not None
         changes = state.changes
-        self._tell(state)
+        self._publish(state)
 
         def work(job: Job) -> tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]:
             from desktop.core.changes import NONE
@@ -193,7 +193,7 @@ class WhatIfRunner:
             lambda helps: self._change(helps=helps),
             lambda error: self._change(helps=(), problem=str(error)),
         )
-        self._tell(self.state)  # that it is under way
+        self._publish(self.state)  # that it is under way
 
     def cancel_helps(self) -> None:
         """Cancel the search for what would help, until the phases change."""
@@ -202,8 +202,8 @@ class WhatIfRunner:
             self._change(helps=())
 
     def _change(self, **changes: object) -> None:
-        self._tell(changed(self.state, changes))
+        self._publish(changed(self.state, changes))
 
-    def _tell(self, state: WhatIf) -> None:
+    def _publish(self, state: WhatIf) -> None:
         self.state = state
         self._show(state)

@@ -28,8 +28,8 @@ from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
-    AS_FOUND,
     COLOURS,
+    DETECT,
     TRACKS,
     Annotation,
     NamedView,
@@ -235,7 +235,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def open(
         self,
         source: Path,
-        options: OpenOptions = AS_FOUND,
+        options: OpenOptions = DETECT,
         branch: Branch[Project] | None = None,
         view: View | None = None,
     ) -> None:
@@ -439,7 +439,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._release(park=False)
         self._fits, self._unlimited = Fits(), None
         self._turn_to(self.history.branch(Project(), self.turn))
-        self._tell(Snapshot())
+        self._publish(Snapshot())
 
     def _turn_to(self, branch: Branch[Project]) -> None:
         """Another run; the steps of the one before wait until it is shown again."""
@@ -999,13 +999,13 @@ class Workbench(EditBench[Snapshot, Project]):
 
         return self.project.rules or Rules()
 
-    def _tell(self, snapshot: Snapshot) -> None:
+    def _publish(self, snapshot: Snapshot) -> None:
         request = self._next_request(snapshot)
         if request is not None:
             self._last_request = request
             if snapshot.statistics.scopes:
                 snapshot = replace(snapshot, statistics=replace(snapshot.statistics, outdated=True))
-        super()._tell(snapshot)
+        super()._publish(snapshot)
         if request is not None and request is self._last_request:
             self._request_statistics(request)
         self._predict()

@@ -17,14 +17,14 @@ from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.ui.windows import Windows
-from desktop.workbench.model import AS_FOUND, OpenOptions
+from desktop.workbench.model import DETECT, OpenOptions
 
 CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
 
 
 @pytest.fixture(autouse=True)
 def as_at_first(own_places: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpenDialog, "last", AS_FOUND)
+    monkeypatch.setattr(OpenDialog, "last", DETECT)
 
 
 @pytest.fixture

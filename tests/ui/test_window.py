@@ -379,10 +379,10 @@ def test_only_a_fit_that_takes_long_is_announced(qtbot: QtBot, opened: TracePage
     panel, bench = opened.panel("phases"), opened.workbench
     shown = panel._values["epsilon"]
     quick = bench.snapshot
-    bench._tell(replace(quick, refining=True))
+    bench._publish(replace(quick, refining=True))
     assert "refining" not in shown.text()
     qtbot.waitUntil(lambda: "refining" in shown.text())
-    bench._tell(quick)
+    bench._publish(quick)
     assert "refining" not in shown.text()
 
 

@@ -16,7 +16,7 @@ from desktop.ui.experiment.parts import Step, command_list
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import asked_path, beside, button, group, lay_out, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import FrameView
-from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, ImportedTrials
 
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}
 
@@ -169,7 +169,7 @@ class RunStep(Step):
                 rows.append(TableRow(cells, f"{order}.0", "faint"))
         self.trials.show_rows(columns, rows)
 
-    def _show_imported(self, imported: Imported) -> None:
+    def _show_imported(self, imported: ImportedTrials) -> None:
         if imported.table is None:
             self.trials.show_rows((), [])
             return
