@@ -1,1 +1,1 @@
-"""The outside: files and native libraries; no Qt."""
+"""Files, formats and native libraries; no Qt."""

@@ -9,10 +9,10 @@ operations and waits are sorted by location and time, those of location i from `
                 times in one or several nested regions of communication; region: the outermost
     operations  start (locations + 1,); time, kind, key, done, call (operations,)
                 kind: SEND, RECEIVE, N_TO_N, ... of `desktop.core.ideal`; key: number of the message or of the
-                collective operation; done: ticks that the location has computed before since its beginning;
+                collective operation; done: ticks that the location has computed until then;
                 call: the row of the call it is in, -1 outside of all
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
-                posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
+                posted: when the receive was posted, `BEGIN` if unknown; send, receive: operations
     collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
                 texts; sent, received: most bytes of a member
     sends       call, message (sends,): the call in which the sender of a message could wait for its receiver

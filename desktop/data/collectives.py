@@ -1,10 +1,10 @@
 """For whom the members of collective operations wait, by the name that an importer gives the operation.
 
 Two questions are kept apart. `pattern`: for whom may a member have waited (the patterns of Scalasca)?
-`Depends`: who cannot have left before whom has entered, whatever the library does? Only the second can prove
-a clock wrong. MPI promises little about it: "a collective operation may, or may not, have the effect of
-synchronizing all calling processes" (MPI 4.0, section 6.1), only a barrier always does (6.3). Everything else
-follows from data, which no process has before they are sent:
+`Depends`: which members cannot have left before which others entered, whatever the library does? Only the
+second can prove a clock wrong. MPI promises little about it: "a collective operation may, or may not, have
+the effect of synchronizing all calling processes" (MPI 4.0, section 6.1), only a barrier always does (6.3).
+Everything else follows from data, which no process has before they are sent:
 
 Barrier (6.3) : each member leaves after every other has entered.
 Bcast (6.4), Scatter, Scatterv (6.6) : each leaves after the root has entered, if it gets any data.

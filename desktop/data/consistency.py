@@ -264,8 +264,8 @@ def judge(
         spelt = sorted({*spelt, *nameless})
     tell(
         "misspelt calls",
-        "names of regions are those of MPI calls or the like but for a letter or two, or regions of MPI have "
-        "no name of it; the definitions are damaged",
+        "names of regions differ from those of MPI calls or the like by a letter or two, or MPI regions have "
+        "no name of an MPI call; the definitions are damaged",
         spelt,
         regions,
     )
@@ -282,7 +282,7 @@ def judge(
     # reported already, open regions are no news.
     closed = not report.lossy and not source.notes.get(LEFT_OPEN)
     if closed and 2 * sum(walk.open > 0 for walk in walks.values()) < len(walks):
-        text = "regions are entered and never left, as on no other location"
+        text = "regions are entered and never left, unlike on other locations"
         each = {i: walk.open for i, walk in walks.items() if walk.open and not walk.died}
         _tell_nesting(source, report, walks, "open", each, text)
     for name, text in (

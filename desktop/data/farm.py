@@ -151,7 +151,7 @@ class Farm:
         return False
 
     def _open(self, workers: int) -> Executor:
-        """The executor, with at least so many workers; with one if one is requested."""
+        """The executor, with at least `workers` workers; with one if one is requested."""
         if self._executor is None or workers > self._size or workers == 1 < self._size:
             self._close()
             self._executor, self._size = self._make(workers), workers

@@ -160,7 +160,7 @@ def _single(
         yield (
             "waiting",
             f"No waiting {what}",
-            "Nobody waits there for anybody, as if what is needed were always there.",
+            "Nobody waits there, as if everything needed were always available.",
             Changes(no_wait=(name,)),
             NONE,
         )

@@ -226,7 +226,7 @@ class _LiveRun:
 
     def curve_arrays(self, columns: int) -> dict[str, AnyArray]:
         """The curve: edges (s, from its start) and levels of its steps, or exact least, greatest and mean of
-        so many equal columns."""
+        `columns` equal parts."""
         curve = self.curve
         if curve.level.size <= min(_STEPS, columns):
             return {

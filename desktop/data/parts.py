@@ -176,7 +176,7 @@ def name_apart(writer: StoreWriter) -> None:
             "accelerator",
             "accelerators",
             "Streams of accelerators are drawn in the timeline and have a curve of their own; they are no "
-            "processors, so the utilization and the statistics are without them.",
+            "processors, so the utilization and the statistics exclude them.",
         ),
         (
             "metric",

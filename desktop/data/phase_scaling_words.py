@@ -263,7 +263,7 @@ def speed_lines(model: PhaseModel | SystemsModel) -> list[str]:
 
 
 def _limits(model: PhaseModel, at: Sequence[float], different: int) -> Iterator[str]:
-    """Limits for one system, whose runs have so many `different` p."""
+    """Limits for one system, whose runs have `different` numbers of processors."""
     if different < 5:
         yield f"{different} different p say little of a law: intervals are wide, five or more are better."
     far = [p for p in at if p > model.farthest]

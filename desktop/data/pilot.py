@@ -129,7 +129,7 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     )
     if not places:
         raise ExperimentError(
-            "says no size of the delay that a pilot could change",
+            "has no delay size that a pilot could change",
             file=experiment.folder,
             hint="write -DSPT_DELAY=100 into the flags, or {delay} into those of a factor; where no factor "
             "is a delay, run it without a pilot",

@@ -182,7 +182,7 @@ class Structure:
 
 
 def _size(bits: int) -> str:
-    """Messages whose number of bytes has so many bits, in words."""
+    """Messages whose number of bytes has `bits` bits, in words."""
     if bits == 0:
         return "empty messages"
     low, unit = 1 << (bits - 1), "B"

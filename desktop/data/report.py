@@ -1020,7 +1020,7 @@ class _Run:
             if any(firm):
                 note = f"{note} {REPEATED}".lstrip()
                 ends.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.words))
-            yield _table("Breaks", ends, range(1, fit.n), note=note, part="breaks")
+            yield _table("Breakpoints", ends, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
 
     def _certificate(self) -> str:

@@ -326,7 +326,7 @@ def test_time_too_late_takes_its_records_with_it(
     assert kept == ([0, 10] if records > 2 else [0, 10, 10_000_000, 10_000_000][: len(kept)])
     where = read(anchor).report.findings["damaged events"].where
     time = (tmp_path / "a" / "traces" / "0.evt").read_bytes().rindex(b"\x05")
-    assert where == f"traces/0.evt, byte {time}: a time lies before the one ahead of it"
+    assert where == f"traces/0.evt, byte {time}: a time is earlier than the one before it"
 
 
 def test_chunk_that_lost_records_is_named(tmp_path: Path) -> None:

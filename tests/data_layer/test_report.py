@@ -251,8 +251,8 @@ def test_intervals_over_other_runs_stand_in_the_report_of_one() -> None:
     known = Firm(1.5, 2.5, 0.94, 5, 5, "runs")
     with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
         subject = Subject(store, "A run", model="constant", n=3, firm=(known, None))
-        breaks = cells(compose([subject], date=WHEN), "Breaks")
-        other = cells(compose([replace(subject, n=4)], date=WHEN), "Breaks")
+        breaks = cells(compose([subject], date=WHEN), "Breakpoints")
+        other = cells(compose([replace(subject, n=4)], date=WHEN), "Breakpoints")
     assert breaks.heads[-1] == "over repeats" and "median" in breaks.note
     assert [row[-1] for row in breaks.rows] == [known.words, "–"]
     assert "over repeats" not in other.heads, "they are those of other breakpoints"

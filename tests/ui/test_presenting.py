@@ -151,7 +151,7 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
         assert (tmp_path / f"r.{kind}").read_bytes().startswith(head), made.status.text()
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3 and "--plots curve,stack,epsilon,timeline,phases" in page
-    assert "Formulas" not in page and "<h3>Breaks</h3>" in page
+    assert "Formulas" not in page and "<h3>Breakpoints</h3>" in page
     # The page in which n is chosen holds all that it can, and says the words that make it again.
     made.format.setCurrentIndex(made.format.findData("live"))
     assert not boxes() and not made.figures["curve"].isEnabled()

@@ -374,7 +374,7 @@ class _WrittenRecords:
                 self._busy = end
         self._found.leave_out("operations that OTF2 has no name for", (operation < 0).sum())
         self._found.leave_out(
-            "operations that begin before the one ahead of them ends", (operation >= 0).sum() - len(keep)
+            "operations that begin before the previous one ends", (operation >= 0).sum() - len(keep)
         )
         rows, operation = {name: column[keep] for name, column in rows.items()}, operation[keep]
         comm = np.array([known.communicators[number] for number in rows["communicator"].tolist()], np.int64)

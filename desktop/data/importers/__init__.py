@@ -37,8 +37,8 @@ def detect(path: Path) -> Importer:
         if candidate.detect(path, first):
             return candidate
     if path.is_dir():
-        raise TraceFormatError("no trace is in this folder itself", file=path, hint="name the trace file")
+        raise TraceFormatError("no trace is directly in this folder", file=path, hint="name the trace file")
     titles = ", ".join(importer(format_id).title for format_id in FORMATS)
     raise TraceFormatError(
-        "its first bytes are those of no kind that can be imported", file=path, hint=f"known are: {titles}"
+        "its first bytes match no format that can be imported", file=path, hint=f"known are: {titles}"
     )

@@ -89,8 +89,8 @@ FINDINGS: Findings = OF_ROWS | {
     ),
     "missing lines": (
         "loss",
-        "a time stands without its process, or a process or time is not a new one, which writers of the "
-        "format never do; lines are missing or changed there",
+        "a time has no process, or a process or time is repeated, which writers of the format never do; "
+        "lines are missing or changed there",
     ),
     "unknown records": ("loss", "records are of kinds that are not known; they were left out"),
     "other records": ("notice", "records of files, remote memory and snapshots are not stored"),
@@ -100,7 +100,7 @@ FINDINGS: Findings = OF_ROWS | {
     ),
     "nobody's records": (
         "loss",
-        "records have no time or no process, for want of a line that says it; they were left out",
+        "records have no time or no process, as the line with it is missing; they were left out",
     ),
     "open regions": (
         "loss",

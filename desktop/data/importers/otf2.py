@@ -46,7 +46,7 @@ FINDINGS: Findings = {
     ),
     "definitions": (
         "loss",
-        "the number of global definitions is not that which the anchor file announces; names may be missing",
+        "the number of global definitions is not that of the anchor file; names may be missing",
     ),
     "marks": ("loss", "the marks cannot all be read"),
     "local definitions": (
@@ -56,13 +56,12 @@ FINDINGS: Findings = {
     ),
     "wrong clock offsets": (
         "loss",
-        "locations have no clock offsets where others have them, or some that no clock has; their times are "
-        "wrong",
+        "locations have no clock offsets where others have them, or impossible ones; their times are wrong",
     ),
     "clock offsets": ("notice", "several clock offsets hold for the same time; times around it may be wrong"),
     "times outside of the run": (
         "loss",
-        "times of a location lie outside of the run as the global definitions say it",
+        "times of a location are outside of the run as given by the global definitions",
     ),
     "event file": (
         "loss",

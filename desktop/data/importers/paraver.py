@@ -65,8 +65,7 @@ FINDINGS: Findings = {
     "comments": ("info", "Comments are not read."),
     "labels lost": (
         "loss",
-        "Some states have no label, and others one that is usually that of another state: "
-        "what they mean is in doubt.",
+        "Some states have no label, and others the usual label of another state: their meaning is uncertain.",
     ),
     "ends without begin": ("notice", "Ends of calls that did not begin are ignored."),
     "calls begin twice": ("notice", "An MPI call begins again before it has ended; it ends there."),
@@ -224,7 +223,7 @@ class _Reading:
                     "labels contradict",
                     "notice",
                     f"In {labels.name} states have several labels, or that of another state: "
-                    f"{', '.join(map(str, wrong[:8]))}. They are what their numbers usually mean.",
+                    f"{', '.join(map(str, wrong[:8]))}. They are interpreted by their numbers.",
                     count=len(wrong),
                 )
         else:

@@ -75,7 +75,7 @@ class TraceStore(Description):
             for name, dataset in columns.items()
         }
         self._let_go = None if blocks is None else weakref.finalize(self, blocks.close)
-        if self._let_go is not None:  # also where nobody closes it: as a result that came too late
+        if self._let_go is not None:  # also if nobody closes it, such as a result that came too late
             self._let_go.atexit = False
 
     def rows(self, table: str, location: int) -> int:
@@ -199,7 +199,7 @@ class TraceStore(Description):
         return chunk
 
     def _unpacked(self, table: str, name: str, number: int) -> AnyArray:
-        """The same, from the file."""
+        """As `_chunk`, read from the file."""
         dataset = self._tables[table][name]
         dtype, size, ours = self._packed[table, name]
         try:

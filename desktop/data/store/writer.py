@@ -220,7 +220,7 @@ class StoreWriter(Description):
             self._behind.append(self._beside.submit(take))
 
     def _catch_up(self, most: int) -> None:
-        """Wait until the digests are at most so many blocks behind."""
+        """Wait until the digests are at most `most` blocks behind."""
         while len(self._behind) > most:
             self._behind.popleft().result()
 

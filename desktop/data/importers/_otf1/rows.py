@@ -34,8 +34,8 @@ FINDINGS: dict[str, tuple[Severity, str]] = {
     ),
     "operations": (
         "loss",
-        "collective operations are of kinds or process groups that are not defined; which process waits for "
-        "which is not known of them",
+        "collective operations are of kinds or process groups that are not defined; it is not known which "
+        "process waits for which in them",
     ),
     "peers": ("notice", "messages name a process that is not defined; their partner is unknown"),
 }

@@ -44,7 +44,7 @@ OWN = 40  # words from here on belong to the engine
 INTACT, BACKWARDS, OUT_OF_RANGE, CUT, UNKNOWN, MALFORMED, HEADLESS = range(7)
 FAULTS = (
     "",
-    "a time lies before the one ahead of it",
+    "a time is earlier than the one before it",
     "a time is far outside of the run",
     "the file is cut",
     "a record is of unknown type",

@@ -166,7 +166,7 @@ _TEXTS = {
     "records of all processors": "Definitions and records that name no single processor were counted only.",
     "lines out of time order": "Lines were sorted by time; the largest step back is {step:g} s.",
     "odd times": (
-        "Single lines of a processor lie before the one ahead of them, which its other lines do not; their "
+        "Single lines of a processor are earlier than the one before them, unlike its other lines; their "
         "times, or those before, are damaged. Lines were sorted by time."
     ),
     "exits without entry": "Ends of events or waits without a begin were ignored.",
@@ -183,13 +183,13 @@ _TEXTS = {
         "missing or changed there."
     ),
     "statistics restarted": (
-        "A running total of the time in communication decreases; the interval is not known unless the total "
+        "A running total of the time in communication decreases; the interval is unknown unless the total "
         "wrapped at 32 bits."
     ),
     "negative durations": "A trace flush ends before it begins; it was taken as 0.",
     "statistics missing": (
-        "Statistics are missing of single messages or barriers, all others have them; records are missing or "
-        "changed."
+        "Statistics are missing for single messages or barriers, all others have them; records are missing "
+        "or changed."
     ),
     "call within itself": (
         "Calls of the library are entered while the same call is open, which others never are; records are "
@@ -220,22 +220,22 @@ _TEXTS = {
     ),
     "trace flushes": "The program was held up while its trace was written; the time counts as overhead.",
     "messages missing": (
-        "The totals of messages in the trace are others than it has sends and receives; records are missing, "
+        "The totals of messages in the trace differ from its sends and receives; records are missing, "
         "repeated or changed."
     ),
     "tracing without end": "The end of tracing ({end}) is missing; a processor ends with its last record.",
     "tracing without begin": (
-        "The beginning of tracing is missing of processors that have its end, or while others have it; first "
-        "records are lost."
+        "The beginning of tracing is missing for processors that have its end, or while others have it; "
+        "first records are lost."
     ),
     "tracing ends apart": (
-        "The end of tracing is missing of processors, others have it; their last records are lost."
+        "The end of tracing is missing for processors, others have it; their last records are lost."
     ),
     "statistics of some": (
         "Processors have no statistics of their communication, others have them; records are lost."
     ),
     "no close of some": (
-        "The end of the program (close) is missing of processors, most have it; last records are lost."
+        "The end of the program (close) is missing for processors, most have it; last records are lost."
     ),
     "processors without records": (
         "Processors are named by the messages of others and have no records of their own."
