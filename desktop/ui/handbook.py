@@ -186,7 +186,7 @@ class Handbook(QMainWindow):
         page = self.page
         for text, tip, keys, act in (
             ("Back", "The page before", ("Alt+Left", "Backspace"), page.backward),
-            ("Forward", "Forward again", ("Alt+Right",), page.forward),
+            ("Forward", "Return to the next page", ("Alt+Right",), page.forward),
             ("Contents", "All pages", ("Alt+Home",), lambda: self.show_place(INDEX)),
             ("Search", "Words in all pages", ("Ctrl+F",), self._search),
             ("Larger text", "This page's text", ("Ctrl++", "Ctrl+="), page.zoomIn),

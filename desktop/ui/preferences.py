@@ -171,7 +171,7 @@ class _Appearance(_Form):
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
         self.theme = self._choice(
-            "theme", "&Theme", {"system": "As the system", "light": "Light", "dark": "Dark"},
+            "theme", "&Theme", {"system": "Follow the system", "light": "Light", "dark": "Dark"},
             "Exported figures are on white whatever the theme.",
         )  # fmt: skip
         self.text = self._choice(

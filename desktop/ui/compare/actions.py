@@ -15,17 +15,17 @@ CompareCommand: TypeAlias = commands.Command["ComparePage", ComparisonSnapshot]
 
 #: The axes with their names and what they are for.
 AXES = {
-    "absolute": ("Absolute time", "Times as the traces have them"),
+    "absolute": ("Absolute time", "Times as in the traces"),
     "start": ("Time from start", "Every run begins at 0"),
     "normalised": ("Part of each run", "Every run fills the whole width"),
     "phases": (
         "Matched phases",
-        "Phases that belong together lie over each other, as long as the reference's",
+        "Matched phases lie over each other, stretched to the reference's duration",
     ),
 }
 
-_compared = When[ComparisonSnapshot](lambda s: s.alignment is not None, "two runs that are compared")
-_paired = When[ComparisonSnapshot](lambda s: bool(s.comparison.matched), "matches that were set by hand")
+_compared = When[ComparisonSnapshot](lambda s: s.alignment is not None, "two compared runs")
+_paired = When[ComparisonSnapshot](lambda s: bool(s.comparison.matched), "matches set by hand")
 
 
 def _axis(axis: str) -> CompareCommand:
@@ -46,60 +46,61 @@ def _flag(name: str, text: str, key: str, tip: str, *, rule: bool = False) -> Co
 
 
 COMPARE_COMMANDS: tuple[CompareCommand, ...] = with_common((
-    commands.Command("add_run", "Add trace to project…", "File", "Another run to compare",
+    commands.Command("add_run", "Add trace to project…", "File", "Add another run to compare",
                      lambda w: w.add_run(), ("Ctrl+O",)),
     commands.Command("export_figure", "Export figure…", "File",
-                     "The comparison as PNG, SVG or PDF of a size in mm, with its data",
+                     "Save the comparison as PNG, SVG or PDF at a size in mm, with its data",
                      lambda w: w.export_figure(), ("Ctrl+E",), _compared, rule=True),
-    commands.Command("export", "Export table as CSV…", "File", "Save the table of phases, numbers in full",
+    commands.Command("export", "Export table as CSV…", "File", "Save the table of phases with full precision",
                      lambda w: w.export_table(), ("Ctrl+Shift+E",), _compared),
     commands.Command("copy_table", "Copy whole table", "Edit", "Copy the table with its headings",
                      lambda w: w.copy_table(), ("Ctrl+Alt+C",), _compared, rule=True),
-    commands.Command("copy_picture", "Copy picture", "Edit", "Copy the plots at twice their size, on white",
+    commands.Command("copy_picture", "Copy picture", "Edit",
+                     "Copy the plots at twice their size, on a white ground",
                      lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _compared),
     commands.Command("choose_phase", "Choose matching phase", "Compare",
-                     "Another phase for the selected line of the table",
+                     "Choose another phase for the selected row of the table",
                      lambda w: w.table.choose_phase(), ("F2",), _compared),
     commands.Command("match_again", "Match again", "Compare", "Discard manual matches",
                      lambda w: w.bench.match_again(), ("R",), _paired),
     commands.Command("over_p", "Phases over p", "Compare",
-                     "How each phase scales with the processors, and what it takes at a p never run",
+                     "Show how each phase scales with the processors, and predict it at other p",
                      lambda w: w.show_over_p(not w.over_p), ("M",), _compared,
                      mark=lambda w: w.over_p, rule=True),
     commands.Command("systems", "Systems of the runs…", "Compare",
-                     "On which system each run was, for phases over p and the factor model",
+                     "Say on which system each run was, for phases over p and the factor model",
                      lambda w: w.choose_systems(), (), _compared),
     commands.Command("to_model", "Durations to the factor model", "Compare",
-                     "Systems as named, else one, unless two runs have the same number of processors",
+                     "Use the named systems, else one unless two runs have the same number of processors",
                      lambda w: w.to_model(None), ("Ctrl+M",), _compared),
     commands.Command("to_model_one", "Durations to the factor model, as one system", "Compare",
-                     "All runs are of one system, on different numbers of processors",
+                     "Treat all runs as one system, on different numbers of processors",
                      lambda w: w.to_model(True), (), _compared),
     commands.Command("to_model_each", "Durations to the factor model, a system for each run", "Compare",
-                     "Every run is a system of its own",
+                     "Treat every run as a system of its own",
                      lambda w: w.to_model(False), (), _compared),
-    commands.Command("zoom_in", "Zoom in", "View", "See half as much",
+    commands.Command("zoom_in", "Zoom in", "View", "Show half the range",
                      lambda w: w.view.zoom(2.0), ("W", "+", "="), _compared),
-    commands.Command("zoom_out", "Zoom out", "View", "See twice as much",
+    commands.Command("zoom_out", "Zoom out", "View", "Show twice the range",
                      lambda w: w.view.zoom(0.5), ("S", "-"), _compared),
-    commands.Command("earlier", "Earlier", "View", "Move a quarter of the view back",
+    commands.Command("earlier", "Earlier", "View", "Move back by a quarter of the view",
                      lambda w: w.view.pan(-0.25), ("A",), _compared),
-    commands.Command("later", "Later", "View", "Move a quarter of the view on",
+    commands.Command("later", "Later", "View", "Move on by a quarter of the view",
                      lambda w: w.view.pan(0.25), ("D",), _compared),
-    commands.Command("zoom_selection", "Zoom to selection", "View", "Show the selected range alone",
+    commands.Command("zoom_selection", "Zoom to selection", "View", "Show only the selected range",
                      lambda w: w.zoom_to_selection(), ("Z", "F"), _compared),
     commands.Command("show_all", "Whole runs", "View", "Show the runs from beginning to end",
                      lambda w: w.view.show_all(), ("Home", "Ctrl+0"), _compared),
-    commands.Command("back", "Back", "View", "Back to what was shown before",
+    commands.Command("back", "Back", "View", "Return to the previous view",
                      lambda w: w.view.back(), ("Alt+Left", "Backspace"), _compared),
-    commands.Command("forward", "Next view", "View", "Forward again",
+    commands.Command("forward", "Next view", "View", "Return to the next view",
                      lambda w: w.view.forward(), ("Alt+Right",), _compared),
-    commands.Command("nothing", "Clear selection", "View", "Let go of what is dragged, then of the selection",
+    commands.Command("nothing", "Clear selection", "View", "Cancel dragging, else clear the selection",
                      lambda w: w.escape(), ("Esc",), _compared),
     *(_axis(axis) for axis in AXES),
-    _flag("side_by_side", "Side by side", "L", "Every run in a plot of its own, with one axis", rule=True),
-    _flag("share", "Parts of all processors", "P", "Heights as parts of each run's processors"),
-    _flag("relative", "Relative differences", "Q", "Differences in percent of the reference"),
+    _flag("side_by_side", "Side by side", "L", "Show every run in its own plot, on one axis", rule=True),
+    _flag("share", "Parts of all processors", "P", "Show heights as shares of each run's processors"),
+    _flag("relative", "Relative differences", "Q", "Show differences in percent of the reference"),
 ))  # fmt: skip
 
 COMPARE_MENUS = ("File", "Edit", "View", "Compare", "Help")

@@ -35,14 +35,17 @@ class RunStep(Step):
             clicked=self._agree,
         )  # fmt: skip
         self.check = button(
-            "&Check and estimate", bench.check, "Build and run the base and everything on", "check"
+            "&Check and estimate",
+            bench.check,
+            "Build and run it without delays and with all of them",
+            "check",
         )
-        self.run = button("R&un", bench.run, "All trials that are not done yet", "run")
+        self.run = button("R&un", bench.run, "Run all remaining trials", "run")
         self.pause = button("&Pause", bench.pause_or_go_on, "After the trial that is running", "pause")
         wide = max(button(text, bench.stop).sizeHint().width() for text in ("Pause", "Go on"))
         self.pause.setMinimumWidth(wide)
         self.stop = button("S&top after this trial", bench.stop, "", "stop")
-        dropped = "The trial that is running is dropped"
+        dropped = "Discard the running trial"
         self.stop_now = button("Stop at once", lambda: bench.stop(at_once=True), dropped, "stop_now")
         self.progress = set_up(QProgressBar(), textVisible=False, accessibleName="Trials done")
         self.stands = set_up(QLabel(), wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop)

@@ -81,7 +81,7 @@ class ProjectPanel(Panel):
         for key, text, tip, act in (
             ("open", "&Open", "Show this trace, or open a window for it",
              lambda: self.openAsked.emit(*selected())),
-            ("trace", "Add t&race…", "Another run for the same project",
+            ("trace", "Add t&race…", "Add another run to this project",
              self.traceAsked.emit),
             ("file", "Add &file…", "An experiment, or a table of run times",
              self.fileAsked.emit),

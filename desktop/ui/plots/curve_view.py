@@ -1372,7 +1372,7 @@ class CurveView(TimePlot):
         menu.addSeparator()
         self._add_limit(menu, t)
         menu.addSeparator()
-        menu.addAction("&Fit levels to what is visible", self.fit_levels)
+        menu.addAction("&Fit levels to the visible part", self.fit_levels)
         menu.addAction("All &processors", self.show_all_levels)
         menu.addAction("Levels as at &first", self.reset_levels)
         log = menu.addAction("Lo&garithmic", lambda: self.set_logarithmic(not self._levels.log))
