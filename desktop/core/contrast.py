@@ -106,7 +106,7 @@ class Cell(NamedTuple):
 
     `phase` counts from 1, 0 is the whole run, None stands for a gap, whose numbers are NaN. Times in
     seconds (`start_s` on the run's own axis), `mean` in processors, work in processor-seconds. Differences
-    are this run less the reference, ratios this run over the reference. `alike` as in `Matching`.
+    are this run minus the reference, ratios this run divided by the reference. `alike` as in `Matching`.
     """
 
     label: str

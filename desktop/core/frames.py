@@ -158,13 +158,13 @@ TABLES: dict[str, tuple[Field, ...]] = {
         mean | float64 | proc | mean number of computing processors
         efficiency | float64 | 1 | mean over all processors
         work_s | float64 | proc·s | computing processors times time
-        duration_difference_s | float64 | s | this run less the reference
-        duration_ratio | float64 | 1 | this run over the reference
-        mean_difference | float64 | proc | this run less the reference
-        mean_ratio | float64 | 1 | this run over the reference
-        efficiency_difference | float64 | 1 | this run less the reference
-        work_difference_s | float64 | proc·s | this run less the reference
-        work_ratio | float64 | 1 | this run over the reference
+        duration_difference_s | float64 | s | this run minus the reference
+        duration_ratio | float64 | 1 | this run divided by the reference
+        mean_difference | float64 | proc | this run minus the reference
+        mean_ratio | float64 | 1 | this run divided by the reference
+        efficiency_difference | float64 | 1 | this run minus the reference
+        work_difference_s | float64 | proc·s | this run minus the reference
+        work_ratio | float64 | 1 | this run divided by the reference
         alike | float64 | 1 | how alike matched phases are in shape and size
     """),
     "measurements": _fields("""

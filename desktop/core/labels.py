@@ -45,6 +45,6 @@ ACCOUNTS = {
     "startup": ("Start-up and end", "MPI_Init and MPI_Finalize"),
     "absent": ("Absent", "Before a location begins and after it has ended"),
     "idle": ("Idle", "Idle; the trace does not say for what"),
-    "unmeasured": ("Not measured", "Tracing was off or busy with itself"),
+    "unmeasured": ("Not measured", "Tracing was off, or the tracer was busy"),
 }
 DEFAULT_MODEL = "mixed"

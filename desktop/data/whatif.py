@@ -78,7 +78,7 @@ class RunPrediction:
 
     @property
     def saved_s(self) -> float:
-        """Seconds that the run would be shorter."""
+        """Seconds saved."""
         return self.recorded_s - self.duration_s
 
     @cached_property

@@ -30,8 +30,8 @@ class BundleDialog(Dialog):
         if folder is None:
             why = "The project was not saved yet, so none of its files are in its folder."
         intro = quiet(
-            f"{why} Tick those to put into the bundle; of the others it holds only the names. A project from "
-            "somebody else may name any file of yours.",
+            f"{why} Tick the files to include; of the others only the names are included. A project from "
+            "somebody else may name any of your files.",
             textFormat=Qt.TextFormat.PlainText,
         )
         named = "Files outside of the project's folder"

@@ -315,7 +315,7 @@ def tell_of(crash: Crash) -> Trouble:
     """The dialog on a session that has crashed."""
     return Trouble(
         "The last session ended in a crash.",
-        "What was not saved is kept every two minutes; if there is any, you are asked next whether to "
-        "go on with it. The report says where in the program it was. Nothing has been sent anywhere.",
+        "Unsaved work is kept every two minutes; if there is any, you are asked next whether to recover "
+        "it. The report says where in the program the crash was. Nothing has been sent anywhere.",
         crash.report(),
     )

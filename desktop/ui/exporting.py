@@ -566,7 +566,7 @@ class ReportDialog(ExportDialog):
             check.setChecked(key not in last.without)
         self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
         self.statistics.setChecked(last.statistics)
-        self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
+        self.appendix = QCheckBox("Appendix after the story: the ticked items that are not in it")
         self.appendix.setChecked(last.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
@@ -578,7 +578,7 @@ class ReportDialog(ExportDialog):
         parts = row(figures, self._group)
         lay_out(self, fields, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
-        words = "The words that make this report in a terminal"
+        words = "The command that makes this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
         self.user_files["pptx"].changed.connect(self._other_format)

@@ -55,15 +55,15 @@ class OpenDialog(Dialog):
         times = "Of the times in a curve file, or in an OTF trace that does not say it"
         self.unit = choices(by_text(UNITS), objectName="unit", toolTip=times)
         self.workers = set_up(
-            QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES), specialValueText="As many as pay",
-            toolTip="That read the locations of a large trace side by side, here",
+            QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES), specialValueText="Automatic",
+            toolTip="Processes that read the locations of a large trace in parallel, on this machine",
         )  # fmt: skip
         none = importlib.util.find_spec("distributed") is None
         self.scheduler = set_up(
             QLineEdit(), objectName="scheduler", enabled=not none,
             placeholderText="for a cluster, install phasewright[cluster]" if none
             else "none; such as tcp://host:8786",
-            toolTip="Of a dask.distributed cluster that reads instead; it must see the trace and your cache",
+            toolTip="A dask.distributed cluster that reads instead and sees the trace and your cache",
         )  # fmt: skip
         self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
@@ -118,22 +118,24 @@ class RemoteDialog(Dialog):
         )  # fmt: skip
         self.path = choices(
             by_text(p.remote_path for p in recent), objectName="path", editable=True, currentText=path,
-            toolTip="Of the trace there; what begins with ~/ is in your home there",
+            toolTip="Path of the trace there; ~/ is your home directory there",
         )  # fmt: skip
         self.scheduler = set_up(
             QLineEdit(), objectName="scheduler", placeholderText="none",
-            toolTip="Of a dask.distributed cluster there that imports, such as tcp://host:8786",
+            toolTip="Scheduler of a dask.distributed cluster there that imports, as tcp://host:8786",
         )  # fmt: skip
         self.command = set_up(
             QLineEdit(settings.remote_command), objectName="command",
             placeholderText="phasewright serve, as a login shell finds it",
-            toolTip="What ssh runs there; kept for all hosts",
+            toolTip="The command that ssh runs there; kept for all hosts",
         )  # fmt: skip
         fields = form(
             ("&Host", self.host), ("&Trace", self.path), ("&Scheduler", self.scheduler),
             ("&Program there", self.command),
         )  # fmt: skip
-        note = quiet("Your own ssh connects. The trace is imported there; what you look at comes here.")
+        note = quiet(
+            "Your own ssh connects. The trace is imported there; only what you look at is transferred."
+        )
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
         lay_out(self, fields, note, self._buttons)
         for box in (self.host, self.path):
@@ -168,7 +170,7 @@ class ChoiceDialog(Dialog):
 
     def __init__(self, names: Sequence[str], choose: Callable[[str], None], parent: QWidget) -> None:
         super().__init__(parent, "choose", "Open one of several traces")
-        question = f"There are {len(names)} traces in it. Which one is to be opened?"
+        question = f"It contains {len(names)} traces. Which one should be opened?"
         self.list = QListWidget()
         self.list.addItems(list(names))
         set_up(self.list, currentRow=0, accessibleName=question, itemActivated=lambda _: self.accept())

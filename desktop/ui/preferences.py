@@ -131,7 +131,7 @@ class _General(_Form):
                  "µs": "Microseconds (µs)", "ns": "Nanoseconds (ns)"}  # fmt: skip
         self.unit = self._choice(
             "time_unit", "&Unit of time", {unit: names[unit] for unit in TIME_UNITS},
-            "On axes, in tables and in sentences. Automatic takes what can be read best.",
+            "On axes, in tables and in sentences. Automatic chooses the most readable unit.",
         )  # fmt: skip
         memory = set_up(
             QSpinBox(), range=(MEMORY[0], MEMORY[2]), singleStep=64, suffix=" MiB", keyboardTracking=False,
@@ -157,7 +157,7 @@ class _Reports(_Form):
         )  # fmt: skip
         self._file(
             "css", "&Style sheet of HTML reports", "Style sheets (*.css)",
-            "CSS that follows the one of the program; it may load nothing.",
+            "CSS added after the program's own; it may not load anything.",
         )  # fmt: skip
         self.show_settings()
 
@@ -172,15 +172,15 @@ class _Appearance(_Form):
         super().__init__(settings, changed)
         self.theme = self._choice(
             "theme", "&Theme", {"system": "Follow the system", "light": "Light", "dark": "Dark"},
-            "Exported figures are on white whatever the theme.",
+            "Exported figures always have a white ground.",
         )  # fmt: skip
         self.text = self._choice(
             "text_size", "Te&xt size", {percent: f"{percent} %" for percent in TEXT_SIZES},
-            "Of all text, in percent of the system's.",
+            "Of all text, in percent of the system's text size.",
         )  # fmt: skip
         self.colours = self._choice(
             "colours", "&Colours", COLOUR_SETS,
-            "Of states, regions and lines. All sets can be told apart by the colour-blind.",
+            "Of states, regions and lines. All sets are safe for the colour-blind.",
         )  # fmt: skip
         self._samples = set_up(QLabel(), accessibleName="Samples of the colours")
         self._form.addRow("", self._samples)
@@ -247,7 +247,7 @@ class _Keys(QWidget):
         self.apply = button("&Set", lambda: self._assign(self._new_keys()), autoDefault=False)
         self.add = button("A&dd", self._append, autoDefault=False)
         self.none = button("&No key", lambda: self._assign(()), autoDefault=False)
-        self.restore = button("As at &first", lambda: self._assign(None), autoDefault=False)
+        self.restore = button("&Default", lambda: self._assign(None), autoDefault=False)
         self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         line = row(

@@ -342,7 +342,7 @@ class ProjectDesk(QObject):
         menu.addAction(self._window.actions_by_id["add_run"])
         menu.addAction(self._window.actions_by_id["add_files"])
         if len(runs) > 1:
-            out = menu.addMenu("Take out of the project")
+            out = menu.addMenu("Remove from the project")
             for k, run in enumerate(runs):
                 remove = partial(self.projects.remove, "runs", k)
                 out.addAction(run.trace.title.replace("&", "&&"), remove).setEnabled(k != current)

@@ -737,8 +737,8 @@ class _Framed(_Base):
             action = set_up(menu.addAction(column.title), toolTip=column.tip, checkable=True, checked=visible)
             action.toggled.connect(partial(self._show_column, number))
         menu.addSeparator()
-        menu.addAction("Columns as at &first", lambda: self._show_column(-1, True))
-        menu.addAction("&Order as at first", lambda: header.setSortIndicator(-1, ASCENDING))
+        menu.addAction("&Reset columns", lambda: self._show_column(-1, True))
+        menu.addAction("&Original order", lambda: header.setSortIndicator(-1, ASCENDING))
         return menu
 
     def _ask_columns(self, place: QPoint) -> None:

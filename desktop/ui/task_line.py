@@ -78,9 +78,9 @@ class TaskList(QWidget):
         self._bar.messageChanged.connect(lambda _: self._arrange())
         self._lines: dict[tuple[int, str], TaskLine] = {}
         self.more = set_up(QToolButton(), objectName="all_tasks", checkable=True)
-        self.more.setToolTip("List all that is under way, each with its progress and Cancel")
+        self.more.setToolTip("List all running tasks, with progress and Cancel")
         self.more.toggled.connect(lambda _: self._arrange())
-        self.list = set_up(QFrame(window), objectName="task_list", accessibleName="All that is under way")
+        self.list = set_up(QFrame(window), objectName="task_list", accessibleName="Running tasks")
         self.list.setFrameShape(QFrame.Shape.StyledPanel)
         self.list.setAutoFillBackground(True)
         self.list.hide()

@@ -357,7 +357,7 @@ class TracePage(Page):
         pages = self.menus["Help"].addMenu("Panels explained")
         for spec in self._specs.values():
             turn = submenu.addAction(spec.title, partial(self._turn_panel, spec.id))
-            tip = f"Bring the panel {spec.title.lower()} to the front; hide it if it is there"
+            tip = f"Bring the panel {spec.title.lower()} to the front, or hide it"
             self._turns[spec.id] = set_up(turn, checkable=True, statusTip=tip)
             dock = self._docks[spec.id]
             dock.toggleViewAction().toggled.connect(turn.setChecked)
@@ -726,7 +726,7 @@ class TracePage(Page):
             self.workbench.close_document()
 
     def clear_recent(self) -> None:
-        """Forget the files that were opened."""
+        """Clear the list of opened files."""
         self.settings.clear_recent()
         self.start_page.show_recent(())
 
@@ -740,7 +740,7 @@ class TracePage(Page):
             action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
         self._recent_menu.addSeparator()
         clear = self._recent_menu.addAction("Clear", self.clear_recent)
-        clear.setStatusTip("Forget the files that were opened")
+        clear.setStatusTip("Clear the list of opened files")
         clear.setEnabled(bool(self.settings.recent))
 
     def open_paths(self, paths: list[Path]) -> None:

@@ -50,23 +50,23 @@ _COLUMNS = (
     Column("Duration", unit="s"),
     Column("Kind"),
     Column("Mean", unit="proc", tip="Processors that compute"),
-    Column("Efficiency (%)", significant=3, tip="The same as a part of all processors"),
+    Column("Efficiency (%)", significant=3, tip="The same as a share of all processors"),
 )
 
 _going = When[WatchSnapshot](lambda s: not s.over, "a run that goes on")
 _started_here = When[WatchSnapshot](lambda s: s.running, "a program that was started from here")
 _seen = When[WatchSnapshot](lambda s: s.followed.curve is not None, "a curve")
 WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
-    commands.Command("stop_program", "Stop the program", "File", "Ask it to end; what was recorded is kept",
+    commands.Command("stop_program", "Stop the program", "File", "End the program; what was recorded is kept",
                      lambda w: w.watcher.stop(), ("Ctrl+.",), _started_here),
-    commands.Command("pause", "Pause", "Watch", "The picture stands still; what arrives is shown afterwards",
+    commands.Command("pause", "Pause", "Watch", "Freeze the picture; what arrives is shown later",
                      lambda w: w.watcher.pause(not w.snapshot.paused), ("Space",), _going,
                      mark=lambda w: w.snapshot.paused),
     commands.Command("more", "One phase more", "Watch", "Fit with one phase more",
                      lambda w: w.step(1), ("Up",), _seen, rule=True),
     commands.Command("fewer", "One phase fewer", "Watch", "Fit with one phase fewer",
                      lambda w: w.step(-1), ("Down",), _seen),
-    commands.Command("suggested", "Suggested number", "Watch", "Take the number of phases that is suggested",
+    commands.Command("suggested", "Suggested number", "Watch", "Use the suggested number of phases",
                      lambda w: w.watcher.choose(), ("Ctrl+G",), _seen),
     commands.Command("zoom_in", "Zoom in", "View", "Show half the range",
                      lambda w: w.curve.zoom(2.0), ("W", "+", "="), _seen),
@@ -76,7 +76,7 @@ WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
                      lambda w: w.curve.pan(-0.25), ("A",), _seen),
     commands.Command("later", "Later", "View", "Move on by a quarter of the view",
                      lambda w: w.curve.pan(0.25), ("D",), _seen),
-    commands.Command("show_all", "Whole run", "View", "Show the run from its beginning, and go on with it",
+    commands.Command("show_all", "Whole run", "View", "Show the run from its beginning, and follow it",
                      lambda w: w.curve.show_all(), ("Home", "Ctrl+0"), _seen),
 ))  # fmt: skip
 
@@ -315,7 +315,7 @@ class WatchPage(Page):
         self.accounts.say(
             "\n".join(calls),
             bold=f"{'; '.join(parts)}.",
-            italic="Waiting and moving data are told apart when the run has ended.",
+            italic="Waiting and moving data are distinguished when the run has ended.",
         )
 
     def _show_phases(self, new: WatchSnapshot) -> None:
@@ -360,7 +360,7 @@ def _processors(seen: Followed) -> Content:
     return Content(
         Axis("Time", time=True),
         Axis("", categories=_printable(names), down=True),
-        heading="Part of the time that each processor computes",
+        heading="Share of the time that each processor computes",
         cells=Cells(
             share, percent, cell_words, numbers=False, measure="Computing", limits=(0.0, 1.0),
             across=(0.0, share.shape[1] * float(edges[1] - edges[0])),

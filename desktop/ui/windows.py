@@ -69,10 +69,10 @@ class Windows:
             names = [run.trace.title for run in recovery.workspace.runs]
             name = recovery.of.name if recovery.of is not None else ", ".join(names) or "a project"
             when = datetime.fromtimestamp(recovery.kept).strftime("%Y-%m-%d %H:%M")
-            box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {name}?")
+            box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Recover the work on {name}?")
             box.setObjectName("recovery_question")
             box.setInformativeText(
-                f"A session ended unexpectedly. What was not saved was kept at {when}; "
+                f"A session ended unexpectedly. Unsaved work was kept at {when}; "
                 "the saved project is as it was."
             )
             recover = box.addButton("Recover", QMessageBox.ButtonRole.AcceptRole)
@@ -171,7 +171,7 @@ def run(
         notices = [how.notice] if how.notice else []
         if settings.aside is not None:
             notices.append(
-                f"The settings could not be read; they are in {settings.aside}, and all is as at first."
+                f"The settings could not be read; they are in {settings.aside}, defaults are used."
             )
         if notices:
             first.tell("start", " ".join(notices))

@@ -43,7 +43,7 @@ def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[ModelAnswe
     data = fit.data
     name = f"{data.codes[code]} on {data.systems[system]}"
     if not np.isfinite(fit.delta[:, code, system]).all():
-        return (ModelAnswer(f"How long does {name} take?", "The model says nothing of this cell."),)
+        return (ModelAnswer(f"How long does {name} take?", "The model has no value for this cell."),)
     return (
         ModelAnswer(f"How long does {name} take on {p:.0f} processors?", _time_answer(fit, code, system, p)),
         ModelAnswer(f"Which system overtakes {data.systems[system]} for {data.codes[code]}, and where?",

@@ -291,7 +291,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     settle(qtbot, window)
     found = bench.snapshot.pilot
     assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0
-    assert "shows as the last" in page.pilot_words.text() and page.take.text() == "Take a size for each place"
+    assert "shows as the last" in page.pilot_words.text() and page.take.text() == "Use a size for each place"
     assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
     window.compare_page.tabs.setCurrentIndex(5)
     assert len(bench.snapshot.project.tables) >= 2
@@ -299,7 +299,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     page.take.click()
     settle(qtbot, window)
     assert {f.name: f.delay for f in bench.snapshot.project.experiment.factors} == found.sizes
-    assert bench.history.undo_label == "take the delays of the pilot" and page.take.isHidden()
+    assert bench.history.undo_label == "use the delays of the pilot" and page.take.isHidden()
 
 
 @needs_shell

@@ -719,7 +719,7 @@ os._exit(1)
     monkeypatch.setattr(QMessageBox, "exec", choose)
     windows = Windows(qapp)
     windows.offer_recoveries()
-    assert asked == ["Go on with the work on first.csv?"]
+    assert asked == ["Recover the work on first.csv?"]
     assert len(recoveries()) == (answer == "Later")
     assert len(windows._open) == (answer == "Recover")
     for window in [frame.trace for frame in windows._open]:

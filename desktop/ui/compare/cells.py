@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 #: Where the run stands, and the phase that can be chosen.
 _RUN, _PHASE = 1, 2
-_OF, _OVER = "this run less the reference", "this run over the reference"
+_OF, _OVER = "this run minus the reference", "this run divided by the reference"
 #: Of `desktop.core.contrast.cells_frame`, but for the phase.
 COLUMNS = (
-    Column("Part", "The whole run, or phases that belong together", name="label", label="part"),
+    Column("Part", "The whole run, or matched phases", name="label", label="part"),
     Column("Run", "The trace", name="run", swatch="colour"),
     Column("Start", "On the run's own axis", name="start_s", like="duration_s"),
     Column("Length", "Duration of the phase", name="duration_s"),

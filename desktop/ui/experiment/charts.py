@@ -188,7 +188,9 @@ def powers(likely: Powers | None, power: float) -> Content:
     """Profile likelihood of powers of the response, with the power in use."""
     x, y = Axis("Power of the response (0: logarithm)"), Axis("Log likelihood less the largest")
     if likely is None:
-        return Content(x, y, empty="Which power fits can be told from positive responses of more trials.")
+        return Content(
+            x, y, empty="To find the power that fits best takes more trials with positive responses."
+        )
     near = likely.likelihood >= -20
     line = Series("line", likely.powers[near], likely.likelihood[near])
     drawn = sorted({power, likely.power} & set(likely.powers[near].tolist()))
@@ -204,7 +206,7 @@ def power(effect: float, sigma: float, treatments: int, df: float, replicates: i
     its upper bound."""
     x, y = Axis("Replicates"), Axis("Chance to find the effect (%)", zero=True)
     if not (effect > 0 and sigma > 0):
-        return Content(x, y, empty="Say the standard deviation of one trial and the effect to be found.")
+        return Content(x, y, empty="Enter the standard deviation of one trial and the effect to be found.")
     last = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
     r = np.unique(np.linspace(2, last, 40).astype(int))
     chance, bound = power_curve(effect, sigma, treatments, r.tolist(), df)

@@ -40,7 +40,11 @@ from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _TABLES = (
     Column("Table"),
-    Column("Processors", "It was measured with; 0 or empty if that does not matter", editable=True),
+    Column(
+        "Processors",
+        "Number of processors it was measured on; 0 or empty if that does not matter",
+        editable=True,
+    ),
     Column("Delay", "Size of the delay it was measured with, in units", editable=True),
     Column("Effects"),
     Column("Base", "Response of the unperturbed run"),
@@ -151,8 +155,8 @@ class CompareStep(Step):
         return self.barriers, self.versions, self.scaling, self.over_p, self.doses
 
     def _tables_group(self) -> QWidget:
-        say = quiet("Say with how many processors and which delay each was measured. The first line is what "
-                    "is open here.")  # fmt: skip
+        say = quiet("Enter the number of processors and the delay of each table. The first row is the one "
+                    "that is open.")  # fmt: skip
         tip = "Runs, effects, or the experiment.toml of another experiment"
         tools = row(button("Add table…", self._add, tip), button("Remove", self._remove), None)
         return group("Tables", say, self.tables, tools)
@@ -293,7 +297,7 @@ class CompareStep(Step):
                 "b is not. Slope is that of ln effect on ln p."
             )
         except ValueError as error:
-            self._over_p_why = f"This {error}. Add tables and say their processors."
+            self._over_p_why = f"This {error}. Add tables and enter their processors."
             self.over_p_words.setText(self._over_p_why)
         self.over_p.show_rows(*effect_rows.over_processors(self._scaled))
         try:
@@ -305,7 +309,7 @@ class CompareStep(Step):
             fails = f" The linear model fails for {', '.join(bent)} (dashed)." if bent else ""
             self.dose_words.setText(text + fails)
         except ValueError as error:
-            self._dose_why = f"This {error}. Add tables and say their delays."
+            self._dose_why = f"This {error}. Add tables and enter their delays."
             self.dose_words.setText(self._dose_why)
         self.doses.show_rows(*effect_rows.doses(self._dosed))
         self._draw_charts(self.bench.snapshot.selected)

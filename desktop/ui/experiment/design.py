@@ -54,8 +54,14 @@ _OFFERS = (
     Column("Kind"),
     Column("Resolution", "Length of the shortest word: IV keeps main effects clear of pairs"),
     Column("Words", "Words of the defining relation by length: 3:2 4:5 are two of three and five of four"),
-    Column("Clear mains", "Main effects that share their column with no other and no pair"),
-    Column("Clear pairs", "Two-factor interactions that do so"),
+    Column(
+        "Clear mains",
+        "Main effects that are not aliased with another main effect or a two-factor interaction",
+    ),
+    Column(
+        "Clear pairs",
+        "Two-factor interactions that are not aliased with a main effect or another two-factor interaction",
+    ),
     Column("Trials", "Runs times replicates"),
     Column("Time", "Trials times the measured time of one run"),
 )
@@ -82,7 +88,9 @@ class DesignStep(Step):
         )  # fmt: skip
         self.kind = choices(_KINDS, act=self._set_kind, name="Kind of design")
         self.array = choices({}, act=lambda name: self._plan(f"take {name}", array=name), name="Array")
-        self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
+        self.generators = line(
+            "Generators", self._set_generators, "For example E=ABC F=-BCD, or swap=push:pop"
+        )
         self.fold = choices({}, act=self._set_fold, name="Foldover")
         self.fold.setToolTip(
             "Also when trials have been run: the mirror image then follows them as a block of its own"
@@ -91,7 +99,7 @@ class DesignStep(Step):
         self.replicates.setToolTip("More can be added when trials have been run")
         self.replicates.valueChanged.connect(self._set_replicates)
         self.seed = set_up(QLabel(), textInteractionFlags=Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.draw = button("Draw another", bench.new_seed, "Another random order of the trials")
+        self.draw = button("New seed", bench.new_seed, "Another random order of the trials")
         self.sigma, self.effect = (
             set_up(
                 QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=step, specialValueText=unset,
@@ -130,7 +138,7 @@ class DesignStep(Step):
         self.why = quiet()
         self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
-            "Take it", self._take_advice, "This many runs and replicates", "recommended"
+            "Use this design", self._take_advice, "This many runs and replicates", "recommended"
         )
         limits = row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None)
         advice = self.advice, row(self.take_advice, None)
@@ -141,7 +149,7 @@ class DesignStep(Step):
         )  # fmt: skip
         choice = group("Choice", fields, row(QLabel("Seed of the order"), self.seed, self.draw, None))
         sizes = form(("&Standard deviation of one trial", self.sigma), ("&Effect to be found", self.effect))
-        left = stacked((fit, 1), choice, group("What could be seen", sizes, self.power))
+        left = stacked((fit, 1), choice, group("Detectable effect", sizes, self.power))
         right = stacked(self.warning, (self.tabs, 1))
         QVBoxLayout(self.content).addWidget(beside(left, right, 54))
         self._showing = False
@@ -270,8 +278,8 @@ class DesignStep(Step):
         if experiment.plan.kind == "orthogonal-array":
             text += "An array is a search: runs are ranked, no effect is tested."
         elif sigma <= 0:
-            text += "Step 3 measures the standard deviation, or type it; "
-            text += "then it can be said which effect shows."
+            text += "Step 3 measures the standard deviation, or enter it; "
+            text += "then the detectable effect is shown."
         elif replicates < 2:
             text += (
                 "With one replicate there is no error of its own; interactions of higher order or Lenth's "
@@ -331,7 +339,7 @@ class DesignStep(Step):
         advised = self._advised
         if advised is not None:
             plan = Plan("regular", advised.runs, replicates=advised.replicates, seed=experiment.plan.seed)
-            self._edit("take the recommended design", replace(experiment, plan=plan))
+            self._edit("use the recommended design", replace(experiment, plan=plan))
 
     # ---- editing
 
@@ -458,7 +466,7 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     described = [f"<b>{escape(first)}</b>", *([f"Factors: {escape(named)}."] if named else [])]
     described += map(escape, more)
     if equal:
-        described.append("These cannot be told apart (up to two-factor interactions):")
+        described.append("Aliases (up to two-factor interactions):")
     listed = "".join(f"<li>{escape(one)}</li>" for one in equal)
     return "".join(f"<p>{one}</p>" for one in described) + (f"<ul>{listed}</ul>" if listed else "")
 

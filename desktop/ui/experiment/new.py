@@ -52,7 +52,7 @@ class NewExperimentDialog(Dialog):
         self.run_words = self._line("Run command", tip, self._ready)
         tip = "NAME=LOW,HIGH for each that is a factor, as OMP_NUM_THREADS=8,24"
         self.variables = self._line("Variables of the environment", tip, self._ready)
-        tip = "It is made; the program is copied into it"
+        tip = "It is created; the program is copied into it"
         self.folder = self._line("Folder of the experiment", tip, self._ready)
         self.places = set_up(FrameView("Places"), chosen=self._show_source)
         self.places.frames.toggled.connect(self._toggled)

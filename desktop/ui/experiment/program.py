@@ -21,7 +21,7 @@ from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
 _FACTORS = (
     Column("Use", "Whether this place is a factor of the experiment", check=True),
-    Column("Name", "How it is called everywhere", editable=True),
+    Column("Name", "Its name everywhere", editable=True),
     Column("Flags", "Compiler flags at +; {delay} stands for its own delay", editable=True),
     Column("Arguments", "Words of the run command at +", editable=True),
     Column("Environment", "Variables at +, such as OMP_NUM_THREADS=4", editable=True),
@@ -200,7 +200,7 @@ class ProgramStep(Step):
             hint = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
             self.pilot_words.setText(f"Pilot: {pilot.reason}.{hint}")
             alike = set(sizes.values())
-            self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
+            self.take.setText(f"Use {min(alike)} units" if len(alike) == 1 else "Use a size for each place")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:
@@ -219,7 +219,7 @@ class ProgramStep(Step):
         """Take the delays that the pilot found."""
         pilot = self.bench.snapshot.pilot
         if pilot is not None and pilot.sizes:
-            self.bench.edit("take the delays of the pilot", taken(experiment, pilot))
+            self.bench.edit("use the delays of the pilot", taken(experiment, pilot))
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""

@@ -99,7 +99,7 @@ class ReadStep(Step):
         self.limit = setting(_LIMITS, "Marked above", "threshold", "change the limit")
         self.power = setting(_POWERS, "Power of the response", "transform", "transform the response", float)
         self.inner = setting(_INNER, "Repeats in a replicate", "inner", "take repeats together")
-        covariate = "Taken off, as the response may follow it"
+        covariate = "Covariate: the part of the response that follows it is subtracted"
         self.covariate = setting({}, covariate, "covariate", "take off what follows {}")
         self.blocks = set_up(
             QCheckBox("&Replicates are blocks"),
@@ -311,7 +311,7 @@ class ReadStep(Step):
         lines = [
             f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
             f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}, beyond {digits(s.limit, 3)} in 5 % of "
-            "experiments without such a trial). Look at it before you believe small effects."
+            "experiments without such a trial). Check it before you trust small effects."
             for s in effects.suspects[:4]
         ]
         if len(effects.suspects) > 4:
@@ -478,8 +478,8 @@ class PinPanel(QWidget):
         share = np.nan_to_num(inclusive / busy)
         columns = (
             Column("Phase"), Column("Start", "", "s"), Column("End", "", "s"),
-            Column("Inclusive", "Seconds over all processors, with what it calls", "s"),
-            Column("Exclusive", "Without what it calls", "s"), Column("Calls"),
+            Column("Inclusive", "Seconds over all processors, including the regions it calls", "s"),
+            Column("Exclusive", "Without the regions it calls", "s"), Column("Calls"),
             Column("Share", "Of all processors' time in the phase", "%", 3),
         )  # fmt: skip
         rows = [
@@ -497,7 +497,7 @@ class PinPanel(QWidget):
         selected = self.bench.snapshot.selected
         pin = f"{selected} is pinned to {name}: it" if selected else name
         if selected and not self._belongs(self.bench.snapshot):
-            pin = f"No region is called like {selected} or its routine; choose the one it belongs to. {name}"
+            pin = f"No region has the name of {selected} or of its routine; choose its region. {name}"
         noun = "phase" if len(runs) == 1 else "phases"
         self.words.setText(
             f"{pin} runs in {noun} {', '.join(runs)} of {len(rows)} of {pinned.path.name}, mostly in phase "

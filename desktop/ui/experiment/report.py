@@ -88,11 +88,11 @@ def compose(
 
 
 _FINDINGS = {
-    "half-normal": "Effects that are noise lie on the line; those that stand out bear their names.",
+    "half-normal": "Effects that are noise lie on the line; those that stand out are labelled.",
     "pareto": "Effects by size, with the limit above which they are marked.",
     "main-effects": "Mean response without and with each delay.",
     "residuals": "What the effects leave unexplained, in the order of the trials.",
-    "interactions": "The two factors that depend on each other most; parallel lines do not.",
+    "interactions": "The two factors with the largest interaction; parallel lines mean none.",
 }
 
 

@@ -204,7 +204,7 @@ def quantiles(snapshot: ModelSnapshot) -> tuple[Content, str]:
     odd = set(suspects(fit).tolist())
     ends = np.array([x[0], x[-1]])
     series = (
-        Series("line", ends, ends, "As normal errors would", "muted"),
+        Series("line", ends, ends, "Expected of normal errors", "muted"),
         Series(
             "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, used),
             keys=np.array(selection.lines, np.int64)[used],
@@ -310,7 +310,7 @@ def shares(snapshot: ModelSnapshot) -> tuple[Content, str]:
     if fit is None or cell is None:
         return _empty(), ""
     if not np.isfinite(fit.delta[:, cell[0], cell[1]]).all():
-        return _empty("The model says nothing of this cell."), ""
+        return _empty("The model has no value for this cell."), ""
     p = snapshot.view.p
     grid, percent, at_p = results.share_curves(fit, *cell, p)
     series: list[Series] = []

@@ -99,7 +99,7 @@ class AssignColumns(Dialog):
         twice = sorted({h for h in columns.values() if list(columns.values()).count(h) > 1})
         words = f"Still to be named: {', '.join(missing)}." if missing else ""
         if twice:
-            words = f"{twice[0]} cannot mean two things."
+            words = f"{twice[0]} cannot have two meanings."
         self._need.setText(words)
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not (missing or twice))
 

@@ -25,7 +25,7 @@ _RESPONSES = {
     "log": "log t' (relative)",
 }
 _REPEATS: dict[Repeats, str] = {
-    "points": "Points of their own", "median": "Their median", "minimum": "Their minimum"
+    "points": "Separate points", "median": "Their median", "minimum": "Their minimum"
 }  # fmt: skip
 _COLUMNS = 4
 

@@ -84,7 +84,7 @@ class TablePane(QWidget):
             return
         self.ranking.show_sheet(results.ranking_sheet(snapshot.ranking))
         dropped = results.dropped_pairs(snapshot.ranking)
-        hint = "A double click, or Return, takes a pair."
+        hint = "Double-click a pair, or press Return, to use it."
         self.ranked.setText(f"{hint} Not listed: {dropped}." if dropped else hint)
 
     def _fill_forms(self, snapshot: ModelSnapshot) -> None:

@@ -178,7 +178,7 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:
-            return f"No region is called like <b>{factor}</b> or its routine: choose the one that it is."
+            return f"No region has the name of <b>{factor}</b> or of its routine: choose its region."
         scale = common((phase.inclusive_s for phase in place.phases), "proc·s")
         phases = ", ".join(
             f"<a href='{p.phase}'>phase {p.phase + 1}</a>: {escape(scaled(p.inclusive_s, scale))}"

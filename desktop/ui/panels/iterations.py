@@ -137,7 +137,7 @@ class IterationsPanel(Panel):
         if level is None or self._iterations is None:
             return
         self.words.setText(f"{level.sentence} {self._iterations.reason}")
-        text = "Phases of the run between the iterations, so that table and statistics tell of each"
+        text = "Make each iteration a phase of the run, so that table and statistics show each of them"
         _offer(self.split, level.loop.count, text)
         self._list_odd(level)
         self._draw()
@@ -151,9 +151,9 @@ class IterationsPanel(Panel):
         longer = time_scale(max((one.excess_s for one in level.odd), default=0.0))
         columns = (
             Column("#", "Number of the iteration, from 1"),
-            Column("Start", "When it begins", start.symbol, significant=5),
-            Column("Longer", "By how much longer than its neighbours it lasts", longer.symbol),
-            Column("Ranks", "That computed longer than in a usual iteration"),
+            Column("Start", "Its begin", start.symbol, significant=5),
+            Column("Longer", "How much longer it lasts than its neighbours", longer.symbol),
+            Column("Ranks", "Locations that computed longer than in a usual iteration"),
             Column("Region", "Where most of that time was spent", stretch=True),
         )
         rows = [

@@ -72,13 +72,13 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             why = "The project holds no table of run times. Open one"
             if self._workbench.snapshot.run is None:
                 return f"{why}.", (self.add,)
-            return f"{why}, or begin one with this run: the button above.", (self.add,)
+            return f"{why}, or start one with this run: the button above.", (self.add,)
         if model is None or (model.task is not None and model.project.table is None):
             return "The table is being read.", ()
         if model.project.table is None:
             name = snapshot.names[snapshot.index]
             if model.unassigned is not None:
-                return f"The columns of {name} have to be named: open its page.", (self.page_of,)
+                return f"The columns of {name} must be assigned: open its page.", (self.page_of,)
             return self.unreadable(name, model.problem)
         return "", ()
 

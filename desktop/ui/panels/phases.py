@@ -303,8 +303,8 @@ class PhasesPanel(QScrollArea):
         prices = ", ".join(f"{space.terms + 1} for a {space.kind} phase" for space in bases.TABLE)
         self.also = choices(
             kinds, act=self._workbench.set_also, narrow=6, objectName="also",
-            toolTip="What phases may be beside levels, lines and parabolas, where that pays for its "
-            f"parameters: {prices}",
+            toolTip="Other functions that phases may have, where these justify their parameters: "
+            f"{prices}",
         )  # fmt: skip
         self._also_label = titled("&Also", self.also)
         self.seconds = set_up(QLineEdit(), objectName="seconds", editingFinished=self._seconds_typed)
@@ -362,7 +362,7 @@ class PhasesPanel(QScrollArea):
             ("equal", "Equidistribution", _EQUAL),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
-            ("second", "Next best", "The number that would come next, and why it is not the suggested one"),
+            ("second", "Next best", "The next best number, and why it is not suggested"),
         )
         self._titles: dict[str, QLabel] = {}
         top_left = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft
@@ -514,7 +514,7 @@ class PhasesPanel(QScrollArea):
             set_up(self._suggested, text=f"Use n = {suggestion.n}", toolTip=suggestion.reason)
             self._values["suggestion"].say(f"n = {suggestion.n}: {suggestion.reason}")
         else:
-            waiting = "none, fitting every n was given up" if new.sweep_cancelled else "working it out…"
+            waiting = "none, fitting every n was cancelled" if new.sweep_cancelled else "being computed…"
             self._values["suggestion"].say(waiting if new.run is not None else "–")
         first, errors, fits = (1, (), ()) if sweep is None else (int(sweep.n[0]), sweep.epsilon, sweep.fits)
         kind = PROCESSORS if new.run is None else new.run.curve.quantity

@@ -16,10 +16,10 @@ from desktop.workbench.workbench import Snapshot, Workbench
 #: Of `desktop.data.statistics.calls_frame`.
 TREE: tuple[Column, ...] = (
     Column("Region", "Path of calls", name="region", label="shown"),
-    Column("Inclusive", "Processor-seconds with what it calls", name="inclusive"),
-    Column("Exclusive", "Processor-seconds without what it calls", name="exclusive"),
+    Column("Inclusive", "Processor-seconds including the regions it calls", name="inclusive"),
+    Column("Exclusive", "Processor-seconds without the regions it calls", name="exclusive"),
     Column("Calls", "Enters in the range", name="calls"),
-    Column("Locations", "That passed here in the range", name="locations"),
+    Column("Locations", "Locations that were here in the range", name="locations"),
     Column("Min", "Least inclusive time of these locations", name="low_s"),
     Column("Mean", "Mean inclusive time of these locations", name="mean_s"),
     Column("Max", "Largest inclusive time of these locations", name="high_s"),
@@ -29,8 +29,8 @@ TREE: tuple[Column, ...] = (
 FLAT: tuple[Column, ...] = (
     Column("Region", "Its name in the trace", name="region"),
     Column("Share", "Exclusive time of all the processors' time", "%", 3, name="share"),
-    Column("Exclusive", "Processor-seconds without what it calls", name="exclusive"),
-    Column("Inclusive", "Processor-seconds with what it calls", name="inclusive"),
+    Column("Exclusive", "Processor-seconds without the regions it calls", name="exclusive"),
+    Column("Inclusive", "Processor-seconds including the regions it calls", name="inclusive"),
     Column("Calls", "Enters in the range", name="calls"),
     Column("Waits", "Waiting for others in it, all processors together", name="waits"),
     Column("Makes others wait", "Waiting, at any time, that delays in it caused", name="costs"),
@@ -38,7 +38,7 @@ FLAT: tuple[Column, ...] = (
     Column(
         "Slack", "By how much it could have lasted longer at its least, the run being as long", name="slack"
     ),
-    Column("Role", "What the trace says of it", name="role"),
+    Column("Role", "What the trace says about it", name="role"),
     Column("Activity", "Class of the region", name="activity"),
 )
 #: Of `desktop.data.statistics.locations_frame`.

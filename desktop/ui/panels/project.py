@@ -85,9 +85,9 @@ class ProjectPanel(Panel):
              self.traceAsked.emit),
             ("file", "Add &file…", "An experiment, or a table of run times",
              self.fileAsked.emit),
-            ("place", "Fi&nd…", "Say where it is, if it is not where it was",
+            ("place", "Fi&nd…", "Locate the file if it has moved",
              lambda: self.placeAsked.emit(*selected())),
-            ("remove", "&Take out", "Take it out of the project; the file stays",
+            ("remove", "&Remove", "Remove it from the project; the file stays",
              lambda: self.removeAsked.emit(*selected())),
         ):  # fmt: skip
             self.buttons[key] = set_up(

@@ -78,7 +78,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("Activity: overhead", "Moving data, starting operations", "overhead_part", "%"),
     Metric("Activity: idle", "Waiting for somebody", "idle_part", "%"),
     Metric("Activity: I/O", "Reading and writing files", "io_part", "%"),
-    Metric("Activity: not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
+    Metric("Activity: not measured", "Tracing was off, or the tracer was busy", "unmeasured_part", "%"),
     Metric("Waiting", "Time of all processors together in communication in which a partner was late",
            "waiting", "unit"),
     Metric("Makes others wait", "Waiting of all processors, at any time, that delays in the range caused",
@@ -284,7 +284,7 @@ class StatisticsPanel(Panel):
         elif stats.is_processor.any():
             self.chart.set_content(*_utilization(scope.label, stats, statistics.names))
         else:
-            why = "This source knows its curve only, no locations."
+            why = "This source has only a curve, no locations."
             self.chart.set_content(Content(Axis(""), Axis(""), empty=why))
 
 
@@ -328,7 +328,7 @@ def accounts(label: str, stats: RangeStats, waits: str) -> tuple[Content, str]:
     """The accounts of a range as bars, and the largest in words; `waits`: why there are none."""
     parts = stats.account_parts()
     if not parts:
-        return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""
+        return Content(Axis(""), Axis(""), empty=waits or "This source has only a curve."), ""
     bars = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
     values = np.array([part for _, part in bars])
     total = stats.duration_s * stats.processors

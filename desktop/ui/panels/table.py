@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Columns of `desktop.core.phase_stats.phase_arrays`.
 COLUMNS: tuple[Column, ...] = (
     Column("#", "Number of the phase", name="phase"),
-    Column("Name", "The region that is typical of it; double-click to call it otherwise", name="name",
+    Column("Name", "The region that is typical of it; double-click to rename it", name="name",
            editable=True),
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),

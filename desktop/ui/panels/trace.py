@@ -118,7 +118,7 @@ def _facts(info: JSON, run: TraceRun) -> str:
 def _report(report: ImportReport) -> str:
     findings = list(report)
     if not findings:
-        return "<h4>Import report</h4><p>Nothing odd was found: all of the source was read.</p>"
+        return "<h4>Import report</h4><p>No problems were found: all of the source was read.</p>"
     items = "".join(
         f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {grouped(f.count)}×</b> "
         f"{escape(f.text.rstrip('.'))}." + (f" First at {escape(f.where)}." if f.where else "") + "</p>"

@@ -68,9 +68,9 @@ class ViewsPanel(Panel):
         self.note_tip = quiet(words)
         views = self._buttons(
             self.view_table,
-            ("&Keep", "Keep what is seen under the next free number", self.keep),
+            ("&Keep", "Keep the current view under the next free number", self.keep),
             ("&Go to", "Show this view", self.go_to_view),
-            ("&Rename…", "Another name for this view", self.rename_view),
+            ("&Rename…", "Rename this view", self.rename_view),
             ("Delete", "Delete this view", self.delete_view),
         )
         notes = self._buttons(

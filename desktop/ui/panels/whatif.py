@@ -97,9 +97,9 @@ class WhatIfPanel(Panel):
         self._helps: tuple[Help, ...] | None = None
         self._applied: Changes | None = None
         self.words = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
-                           accessibleName="What the run would last")  # fmt: skip
+                           accessibleName="Predicted duration of the run")  # fmt: skip
         self.reset = set_up(QPushButton("&As recorded"), clicked=self._reset)
-        self.reset.setToolTip("Take back all changes, also while they are being predicted")
+        self.reset.setToolTip("Undo all changes, also while they are being predicted")
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setVerticalSpacing(2)
@@ -129,19 +129,19 @@ class WhatIfPanel(Panel):
             knob.put(math.inf)
         self._on_network = (self.latency, self.bandwidth, self.eager, self.buses)
         self.region = self._box("Region that is faster")
-        self.region_speed = self._speed("Region", self.region, "Region so many times faster", _faster)
+        self.region_speed = self._speed("Region", self.region, "How many times faster the region is", _faster)
         self.phase = self._box("Phase that is faster")
         self.balanced = set_up(QCheckBox("Balance&d"), accessibleName="Balance the phase")
         self.balanced.setToolTip("Every processor computes as long in the phase as they do on average")
         self.balanced.toggled.connect(lambda _: self._turned())
         both = together(self.phase, self.balanced)
-        self.phase_speed = self._speed("Phase", both, "Phase so many times faster", _faster)
+        self.phase_speed = self._speed("Phase", both, "How many times faster the phase is", _faster)
         self.first_rank, self.last_rank = (
             set_up(QSpinBox(), accessibleName=name, maximum=999999, valueChanged=lambda _: self._turned())
             for name in ("First slower rank", "Last slower rank")
         )
         ranks = together(self.first_rank, QLabel("to"), self.last_rank)
-        self.rank_speed = self._speed("Ranks", ranks, "Ranks so many times slower", _slower)
+        self.rank_speed = self._speed("Ranks", ranks, "How many times slower the ranks are", _slower)
         self._speeds = (self.region_speed, self.phase_speed, self.rank_speed)
         for knob in self._speeds:
             knob.put(1.0)
@@ -235,10 +235,10 @@ class WhatIfPanel(Panel):
         if state.problem:
             text = state.problem
         elif prediction is None:
-            text = ready if self._workbench.snapshot.fit is None else "Being made ready from the events."
+            text = ready if self._workbench.snapshot.fit is None else "Being prepared from the events."
         elif state.changes is None:
             lasts = quantity(prediction.recorded_s, "s")
-            text = f"The run lasts {lasts}. Turn something to see what it would last."
+            text = f"The run lasts {lasts}. Change something to see how long it would last."
         else:
             change = signed(-100 * prediction.saved_s / prediction.recorded_s, 3)
             text = (
@@ -259,14 +259,14 @@ class WhatIfPanel(Panel):
         scale = time_scale(max((one.saved_s for one in helps), default=0.0))
         columns = (
             Column("Change", "A click applies it", stretch=True),
-            Column("Saves", "Seconds that the run would be shorter", scale.symbol),
+            Column("Saves", "Seconds saved", scale.symbol),
             Column("Part", "Of the run", "%"),
         )
         rows = [
             TableRow((one.label, one.saved_s / scale.factor, 100 * one.share), k, tip=one.assumption)
             for k, one in enumerate(helps)
         ]
-        self.helps.show_rows(columns, rows, "What would help most, by what it saves; then bounds")
+        self.helps.show_rows(columns, rows, "What would help most, sorted by the time saved; then bounds")
 
     def _enable(self) -> None:
         state = self._state

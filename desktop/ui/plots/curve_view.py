@@ -1374,7 +1374,7 @@ class CurveView(TimePlot):
         menu.addSeparator()
         menu.addAction("&Fit levels to the visible part", self.fit_levels)
         menu.addAction("All &processors", self.show_all_levels)
-        menu.addAction("Levels as at &first", self.reset_levels)
+        menu.addAction("Reset &levels", self.reset_levels)
         log = menu.addAction("Lo&garithmic", lambda: self.set_logarithmic(not self._levels.log))
         log.setCheckable(True)
         log.setChecked(self._levels.log)

@@ -48,11 +48,11 @@ class MessageForm(QWidget):
         self.fields: dict[str, QLineEdit] = {}
         rows: list[tuple[str, QLineEdit]] = []
         for name, title, hint, tip in (
-            ("least_bytes", "&Bytes, at least", "64 KiB", "Messages of so many bytes or more"),
+            ("least_bytes", "&Bytes, at least", "64 KiB", "Messages with at least this many bytes"),
             ("least_s", "&Duration, at least", "10 µs", "From the send to the receive"),
             ("communicator", "&Communicator", "any", "Its name or number in the trace"),
             ("partner", "&Rank", "any", "The sender or the receiver"),
-            ("tag", "&Tag", "any", "The number that the program gave it"),
+            ("tag", "&Tag", "any", "The tag of the message"),
         ):
             field = set_up(QLineEdit(), objectName=f"messages_{name}", placeholderText=hint, toolTip=tip)
             field.setClearButtonEnabled(True)

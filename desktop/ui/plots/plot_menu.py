@@ -232,7 +232,7 @@ class _AxisForm(QGroupBox):
         title = option.title or ("Horizontal" if option.axis == "x" else "Vertical")
         super().__init__(title.replace("&", "&&"), parent)
         self.option = option
-        self.free = set_up(QCheckBox("Range by the values"), checked=option.free)
+        self.free = set_up(QCheckBox("Automatic range"), checked=option.free)
         self.low, self.high = (QLineEdit(text) for text in _texts(option.low, option.high))
         self.log = set_up(QCheckBox("Logarithmic"), checked=bool(option.log), visible=option.log is not None)
         row = QHBoxLayout()

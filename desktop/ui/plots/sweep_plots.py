@@ -20,7 +20,7 @@ from desktop.data.sweep_charts import Beyond, Row
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots.chart import Chart
 
-_NOTHING_YET = "Nothing is fitted yet; drawn once every n has been."
+_NOTHING_YET = "Drawn when every n has been fitted."
 
 
 class SweepPlot(Chart):
