@@ -422,7 +422,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     settle(qtbot, window)
     assert "Taken off is what follows other_busy_cores: " in page.notes.text()
     assert "other_busy_cores" in keys(page.anova)
-    assert window.actions_by_id["undo"].text() == "Undo take off what follows other_busy_cores"
+    assert window.actions_by_id["undo"].text() == "Undo adjust for other_busy_cores"
 
 
 def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -> None:
@@ -517,7 +517,7 @@ def test_an_effect_is_pinned_only_to_its_own_region(
         panel.region.currentData() == "MPI_Isend" and "MPI_Isend is pinned to MPI_Isend" in panel.words.text()
     )
     window.bench.select("mystery")
-    assert "No region is called like mystery" in panel.words.text() and "pinned" not in panel.words.text()
+    assert "No region has the name of mystery" in panel.words.text() and "pinned" not in panel.words.text()
     panel.region.setCurrentText("MPI_Waitall")
     panel.region.activated.emit(panel.region.currentIndex())
     assert "mystery is pinned to MPI_Waitall" in panel.words.text()

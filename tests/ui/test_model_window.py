@@ -246,7 +246,7 @@ def test_columns_without_known_headings_are_asked_for(window: ModelPage, tmp_pat
     assert not ok.isEnabled() and "code, system, p, the time or t'" in dialog._need.text()
     for role, heading in (("code", "Anwendung"), ("system", "Rechner"), ("p", "Kerne"), ("time", "Kerne")):
         dialog.headings[role].setCurrentText(heading)
-    assert not ok.isEnabled() and "Kerne cannot mean two things" in dialog._need.text()
+    assert not ok.isEnabled() and "Kerne cannot have two meanings" in dialog._need.text()
     dialog.headings["time"].setCurrentText("Dauer")
     dialog.units["time"].setCurrentText("ms")
     ok.click()

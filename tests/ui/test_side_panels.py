@@ -302,7 +302,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
     panel, side = effects(qtbot, window)
     panel.effects.chosen.emit("F2")
     settle(qtbot, window)
-    assert "No region is called like <b>F2</b>" in panel.places_text.text()
+    assert "No region has the name of <b>F2</b>" in panel.places_text.text()
     assert window.workbench.snapshot.marked == ()
     names = [panel.region.itemText(k) for k in range(panel.region.count())]
     assert {"factor", "forward_solve", "MPI_Recv"} < set(names)

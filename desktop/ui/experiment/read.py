@@ -100,7 +100,7 @@ class ReadStep(Step):
         self.power = setting(_POWERS, "Power of the response", "transform", "transform the response", float)
         self.inner = setting(_INNER, "Repeats in a replicate", "inner", "take repeats together")
         covariate = "Covariate: the part of the response that follows it is subtracted"
-        self.covariate = setting({}, covariate, "covariate", "take off what follows {}")
+        self.covariate = setting({}, covariate, "covariate", "adjust for {}")
         self.blocks = set_up(
             QCheckBox("&Replicates are blocks"),
             clicked=lambda on: bench.set_analysis("change blocks", blocks=on),
@@ -161,7 +161,7 @@ class ReadStep(Step):
             self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.view_kind,
         )  # fmt: skip
         errors = (
-            QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Take off"),
+            QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Adjust for"),
             self.covariate, self.blocks,
         )  # fmt: skip
         lay_out(
