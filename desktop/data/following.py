@@ -94,7 +94,7 @@ class _Names:
         self.names = names
         self.kind = np.array([int(activity(name, "", "mpi")) for name in names], np.int64)
         self.count, self.spent = np.zeros((2, len(names)), np.int64)
-        #: Numbers of the calls that begin and end what `state` records, -1 where there are none.
+        #: Numbers of the call that switches recording and of parallel regions, -1 where there is none.
         self.switch, self.parallel = (
             names.index(name) if name in names else -1 for name in ("MPI_Pcontrol", "OpenMP parallel")
         )
@@ -144,7 +144,7 @@ class Follower:
         return self._followed() if new else None
 
     def _waits_on(self, one: _Followed, until: int) -> bool:
-        """Whether to wait for this file: a waiting OpenMP thread writes nothing, and had not stopped."""
+        """Extend the idle time of an OpenMP thread that waits, so is silent, to `until`; whether it does."""
         idle = int(one.state[_IDLE])
         if idle < 0 or until <= idle or self._grown.ended[one.processor]:
             return False

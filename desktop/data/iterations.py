@@ -37,7 +37,7 @@ _AT_LEAST = 4
 PHASES = 6
 #: Most odd iterations of a loop that are reported.
 ODD = 10
-#: Generic names that describe what they are.
+#: Words in names that mark iterations.
 _NAMES = re.compile(
     r"(?<![a-z])(iteration|iter|time_?step|step|epoch|cycle|timestep|profilerstep)s?(?![a-z])", re.IGNORECASE
 )

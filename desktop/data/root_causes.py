@@ -202,7 +202,7 @@ def _waits(store: TraceStore, causality: Causality) -> _Waits:
 class _Segments:
     """Charges (rows,) of the times between neighbouring `cuts`, one after the other, each beginning at
     `start`: `kind` indexes `kinds` (3, kinds), which are location, region, account in ascending order;
-    `ticks` (rows, 1 + COLUMNS) of the location, and of those below it; `seen`: how often some were."""
+    `ticks` (rows, 1 + COLUMNS) own and of locations below; `seen`: how often there were any."""
 
     cuts: Ints
     start: Ints

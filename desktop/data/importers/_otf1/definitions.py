@@ -198,7 +198,7 @@ class Otf1Definitions:
         return kind
 
     def counter(self, number: int) -> tuple[str, int]:
-        """Name and value type of a counter; the type is one of `VALUE_TYPES`."""
+        """Name of a counter, and type of its values: `FLOAT`, `DOUBLE`, one of `SIGNED`, else unsigned."""
         fields = self._find("counter", number)
         return str(fields.get("name", "")) or f"counter {number}", int(fields.get("properties", 0)) & 0x1E0
 
