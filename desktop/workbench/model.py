@@ -446,7 +446,7 @@ class KeptExperiment:
 
     `sha256`: of the description or table when it was last opened, "" before. `where` and `left_out`: rows of
     a table, see `desktop.workbench.experimenting.ImportedTrials`. `trace`: where effects are pinned to
-    regions; `regions`: factor -> region that the user says it is. """
+    regions; `regions`: factor -> region that the user says it is."""
 
     path: Path
     sha256: str = ""
