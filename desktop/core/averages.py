@@ -1,19 +1,19 @@
-"""Where the averages of a curve change: breakpoints of a run of which nothing but its curve is known yet.
+"""Change points of the averages of a curve: breakpoints of a run of which only the curve is known yet.
 
 Where processors swing between computing and waiting at every call, no polynomial is near the curve, and the
-fit of least error shares out the swings instead of finding what changes. Here averages are taken over parts
-of a hundredth of the run, or of a swing where that is longer, each from one rise of the curve through its
-mean to a later one: of whole swings, of which little noise is left. Of all partitions of the parts the
-one is taken that has the least sum of
+fit of least error divides the swings instead of finding changes. Here averages are taken over parts of about
+a hundredth of the run, or of a swing where that is longer, each from one rise of the curve through its mean
+to a later one: averages of whole swings have little noise. Of all partitions of the parts the one is taken
+that has the least sum of
 
 * the squared deviations of the averages from a constant or a line in each phase, and of 0.7 of the amplitudes
-  (the standard deviation within a part) from a constant, in units of the noise: what neighbours differ by
-  (its median), and at least `NOISE` of all processors;
+  (the standard deviation within a part) from a constant, in units of the noise: the median difference between
+  neighbours, at least `NOISE` of all processors;
 * ``PRICE`` ln(parts) for each phase, and half as much again for a line,
 
 which is found exactly (B. Jackson et al., *An algorithm for optimal partitioning of data on an interval*,
-IEEE Signal Processing Letters 12, 2005). A breakpoint then goes to the step of the curve near it that parts
-the averages beside it best.
+IEEE Signal Processing Letters 12, 2005). Each breakpoint then moves to the step of the curve near it that
+separates the averages on both sides best.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
-#: Parts (of a short curve up to twice as many), and the shortest phase of whole parts as a part of the run.
+#: Number of parts (up to twice as many for a short curve), and the shortest phase as a part of the run.
 PARTS, SHORTEST = 128, 0.03
 #: The least noise of an average, as a part of all processors, and the price of a phase.
 NOISE, PRICE = 0.05, 5.0
-#: A swing leaves its mean over so much of the run by so much of all processors, to both sides.
+#: A swing deviates from the mean over this part of the run by this part of all processors.
 _MEAN, _SWING = 1 / 16, 0.05
-#: Steps from one rise to another at least: fewer may differ so much by chance.
+#: Fewest steps between two rises: fewer may differ that much by chance.
 _FEWEST = 8
-#: Parts are made of whole swings if there are more than so many, none longer than this part of the run or so
-#: many times as long as those around it: ten or more alike, as fewer may be steps.
+#: Parts are whole swings if there are more than `_MANY`, where none is longer than this part of the run or
+#: than so many times those around it: ten or more alike, as fewer may be steps.
 _MANY, _LONGEST, _REGULAR = 4, 0.1, 3.0
-#: An average that stands alone counts as at most so many times the noise from its neighbours' median.
+#: An isolated average is limited to so many times the noise from its neighbours' median.
 _ALONE = 3.0
-#: What an amplitude counts beside an average.
+#: Weight of an amplitude relative to an average.
 _AMPLITUDE = 0.7
-#: Averages that differ by less than this, of all processors, part no steps.
+#: A breakpoint is not moved if the averages beside it differ by less than this part of all processors.
 _APART = 0.1
 
 
 def changes(curve: StepCurve, most: int, *, lines: bool = True) -> Floats:
-    """The times (s) within a curve of equal steps at which its averages change, in their order; they part
-    `most` phases or fewer. `lines`: within a phase averages may rise or fall."""
+    """Times (s), ascending, at which the averages of a curve of equal steps change; they separate at most
+    `most` phases. `lines`: averages may rise or fall within a phase."""
     ends = parts(curve)
     width = np.diff(ends)
     average = np.add.reduceat(curve.level, ends[:-1]) / width
@@ -74,7 +74,7 @@ def changes(curve: StepCurve, most: int, *, lines: bool = True) -> Floats:
 
 
 def parts(curve: StepCurve) -> Ints:
-    """(parts + 1,) the steps between which averages are taken."""
+    """(parts + 1,) indices of the steps between which averages are taken."""
     count = curve.segments
     rises = _rises(curve.level, max(int(count * _MEAN / 2), 1), _SWING * curve.capacity)
     gaps = np.diff(rises, prepend=0, append=count)
@@ -85,29 +85,30 @@ def parts(curve: StepCurve) -> Ints:
 
 
 def _trimmed(values: Floats, most: float) -> Floats:
-    """What stands alone comes as near to the median of its neighbours."""
+    """`values` (K,) limited to at most `most` from the median of five neighbours."""
     beside = np.lib.stride_tricks.sliding_window_view(np.pad(values, 2, mode="edge"), 5)
     median = np.median(beside, axis=1)
     return np.clip(values, median - most, median + most)
 
 
 def _step_near(level: Floats, ends: Ints, a: int, k: int, b: int, apart: float) -> int:
-    """The step at which a phase of the parts `a` to `k` best ends and one of `k` to `b` begins."""
+    """The step at which a phase of the parts `a` to `k` best ends and one of `k` to `b` begins; the end of
+    part `k` if their averages differ by less than `apart`."""
     before = level[ends[max(a, k - 6)] : ends[max(k - 1, a + 1)]].mean()
     after = level[ends[min(k + 1, b - 1)] : ends[min(b, k + 6)]].mean()
     if abs(before - after) < apart:
         return int(ends[k])
     first = int(ends[max(k - 1, a)])
     near = level[first : ends[min(k + 1, b)]]
-    # Least squared deviation from the one up to there, and from the other after it.
+    # Least squared deviation from one average before the step, and from the other after it.
     gain = np.cumsum((near - before) ** 2 - (near - after) ** 2)[:-1]
     return first + 1 + int(np.argmin(gain))
 
 
 @kernel
 def _rises(level: Floats, half: int, swing: float) -> Ints:
-    """The steps at which the curve rises over its mean, of `half` steps to each side, having been below it by
-    more than `swing`, where its standard deviation since the last one is as large."""
+    """The steps at which the curve rises over its mean (of `half` steps to each side) after it was below by
+    more than `swing`, if its standard deviation since the last rise is at least `swing`."""
     out = np.empty(level.size, np.int64)
     count, first, end, total, below = 0, 0, 0, 0.0, False
     since, levels, squares = 0, 0.0, 0.0
@@ -137,8 +138,8 @@ def _rises(level: Floats, half: int, swing: float) -> Ints:
 
 @kernel
 def _whole_swings(rises: Ints, goes_on: NDArray[np.bool_], count: int, shortest: int) -> Ints:
-    """Ends of parts of `count` steps: the first of the `rises` after `shortest` steps where swings go on up
-    to there, else so many steps. The last of `rises` is the end."""
+    """Ends of parts of `count` steps: each at the first of the `rises` after `shortest` steps if swings go on
+    up to there (`goes_on`), else after `shortest` steps. The last of `rises` is the end."""
     out = np.empty(count // shortest + 2, np.int64)
     out[0] = 0
     made, next_ = 1, 0
@@ -158,8 +159,8 @@ def _whole_swings(rises: Ints, goes_on: NDArray[np.bool_], count: int, shortest:
 
 @kernel
 def _partition(values: Floats, ends: Floats, price: float, price_of_line: float) -> Ints:
-    """Where the cheapest partition of averages and amplitudes `values` (2, parts), in units of noise, has
-    its inner ends; `ends` (parts + 1,) of the parts, from 0 to 1."""
+    """Inner ends (indices of parts) of the cheapest partition of averages and amplitudes `values` (2, parts),
+    in units of noise. ends (parts + 1,): of the parts, from 0 to 1."""
     size = values.shape[1]
     weight = np.diff(ends) * size
     cheapest, back = np.full(size + 1, np.inf), np.zeros(size + 1, np.int64)

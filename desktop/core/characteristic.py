@@ -13,14 +13,14 @@ import numpy as np
 
 from desktop.core.arrays import Floats
 
-#: Longest expression, and the most parts one may have.
+#: Longest expression in characters, and the largest number of its parts.
 _LONGEST, _PARTS = 200, 60
 
 
 @dataclass(frozen=True)
 class Characteristic:
-    """`u(p, size)` for p (K,) >= 1 and problem sizes (K,), which only `sized` functions look at; `text` is
-    its name in tables and files."""
+    """`u(p, size)`: (K,) values at p (K,) >= 1 and problem sizes (K,), which only `sized` functions use;
+    `text`: its name in tables and files."""
 
     text: str
     u: Callable[..., Floats]
@@ -61,18 +61,18 @@ def characteristic(text: str) -> Characteristic:
     """One of the seven by its text, or a function of p (and of the problem size N) written with + - * / ^
     ( ), numbers and `_CALLS`.
 
-    The expression is parsed and walked, never executed.
+    The expression is parsed and interpreted, never executed as code.
 
     Raises
     ------
-    ValueError : it is no such expression, or has no finite value at p = 1, 2, 1000 or 10^6.
+    ValueError : `text` is not such an expression, or is not finite at p = 1, 2, 1000 or 10^6.
     """
     wanted = "".join(text.split())
     for known in CHARACTERISTICS:
         if known.text == wanted:
             return known
     if len(wanted) > _LONGEST:
-        raise ValueError(f"the function of p has {len(wanted)} signs, at most {_LONGEST} are allowed")
+        raise ValueError(f"the function of p has {len(wanted)} characters, at most {_LONGEST} are allowed")
     try:
         tree = ast.parse(wanted.replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,21 +1,20 @@
-"""Which breakpoints: those that curve and structure of a run speak for together.
+"""The choice of breakpoints by the curve and the structure of a run together.
 
 Candidates are the structure events (`desktop.core.landmarks`) and the breakpoints of the fits with up to
-`SWEEP` phases, those that come again in many of them first. Of all sets of candidates the one with the least
-*misfit* is taken, exactly, by dynamic programming; so it does not depend on how far anybody looks. The misfit
-of a set is the sum of
+`SWEEP` phases, those first that many fits have. Of all sets of candidates the one with the least *misfit* is
+found exactly, by dynamic programming. The misfit of a set is the sum of
 
-* what the curve deviates from the best polynomials between the breakpoints, squared, in units of its noise:
-  SSE / (σ² τ), over equal bins; σ² is the variance of what is left, τ the number of bins that are one
-  independent observation, from the autocorrelation of what is left (G. Schwarz, *Estimating the dimension of
-  a model*, 1978, with n/τ observations);
-* what the processors deviate from doing the same throughout: the share of them inside each region, and of
-  those that send in one direction or messages of one size, against its mean between the breakpoints;
-* ln(n/τ) for every number that a phase needs, and a price for each breakpoint, which is least at events that
-  most processors share and most for a place that only one fit has.
+* the squared deviation of the curve from the best polynomials between the breakpoints, in units of its noise:
+  SSE / (σ² τ), over equal bins; σ² is the variance of the residual, τ the number of bins that make one
+  independent observation, from the residual's autocorrelation (G. Schwarz, *Estimating the dimension of a
+  model*, 1978, with n/τ observations);
+* the deviation of the processors' activity from its mean between the breakpoints: the share of them inside
+  each region, and of those that send in one direction or messages of one size;
+* ln(n/τ) for every parameter of a phase, and a price for each breakpoint, which is least at events that most
+  processors share and largest at a time that only one fit has.
 
-A wait for the last processors of a phase, shorter than `TAIL` of the run, is part of it and has a line and a
-price of its own instead of being a phase.
+A wait for the last processors of a phase, shorter than `TAIL` of the run, is part of that phase, with a line
+and a price of its own, and not a separate phase.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from desktop.core.landmarks import NEAR, SHORTEST, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep
 from desktop.core.units import si
 
-#: Bins of the run, fits whose breakpoints are candidates, and phases at most.
+#: Bins of the run, most phases of fits whose breakpoints are candidates, and most phases of a choice.
 BINS, SWEEP, MOST = 1024, 20, 40
-#: As many independent observations as at most are believed.
+#: Largest number of independent observations.
 OBSERVATIONS = 300.0
 #: A wait for the last processors, shorter than this part of the run, belongs to the phase that they end.
 TAIL = 0.05
-#: Candidates at most, structure events first.
+#: Largest number of candidates, structure events first.
 CANDIDATES = 240
-# The scale of the structure's misfit, deviations of the curve that nobody would draw (a part of all
-# processors), and the prices of a breakpoint.
+# The scale of the structure's misfit, negligible deviations of the curve (a part of all processors), and the
+# prices of a breakpoint.
 _STRUCTURE, _FLOOR = 300.0, 0.12
 _PRICE_EVENT, _PRICE_WAIT, _PRICE_ONE, _PRICE_LASTING, _PRICE_FIT = 9.0, 30.0, 8.0, 35.0, 60.0
 _PRICE_APART = 1.5
@@ -52,8 +51,8 @@ _DEGREES = {"constant": 0, "linear": 1}
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """A breakpoint that was chosen. `event`: what happens there, if anything; `fits`: in how many of the fits
-    looked at it is found within `NEAR` of the run; `worth`: by how much the misfit rises without it."""
+    """A chosen breakpoint. `event`: the structure event there, if any; `fits`: number of fits that have a
+    breakpoint within 2 `NEAR` of the run; `worth`: by how much the misfit rises without it."""
 
     time_s: float
     event: Landmark | None
@@ -63,7 +62,7 @@ class Breakpoint:
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The breakpoints that come next, and why not."""
+    """The next best breakpoints, and why they are not better."""
 
     breaks: tuple[Breakpoint, ...]
     reason: str
@@ -75,8 +74,8 @@ class RunnerUp:
 
 @dataclass(frozen=True)
 class Choice:
-    """The breakpoints, in words why, the misfit of the best set for each n (from 1 on), and independent
-    observations that the curve is worth."""
+    """The chosen breakpoints, the reason in words, the misfit of the best set for each n (from 1 on), and the
+    number of independent observations in the curve."""
 
     breaks: tuple[Breakpoint, ...]
     reason: str
@@ -99,8 +98,8 @@ class _Candidates:
 
 
 def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[float] = ()) -> Choice | None:
-    """The breakpoints of a run, the `locked` ones (s) among them; None where those are closer together than
-    phases are looked for. `swept`: fits of at least `SWEEP` phases."""
+    """Choose the breakpoints of a run, with the `locked` ones (s); None if these are closer together than the
+    shortest phase. `swept`: fits of all numbers of phases up to `SWEEP` at least."""
     start, span = curve.start, curve.duration
     level = curve.means(BINS) / max(curve.capacity, 1e-300)
     fits = [fit for fit in swept.fits if fit.requested <= SWEEP]
@@ -119,7 +118,7 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
 def _candidates(
     known: Landmarks, fits: list[PhaseFit], start: float, span: float, locked: Sequence[float]
 ) -> _Candidates:
-    """Events and breakpoints of fits, merged where they are near."""
+    """Locked times, events and breakpoints of fits, only one where several are near."""
     inner = [fit.breaks[1:-1] for fit in fits]
     of = np.repeat(np.arange(len(fits)), [len(x) for x in inner])
     every = np.concatenate([np.zeros(0), *inner])
@@ -170,14 +169,14 @@ def _candidates(
 
 
 def not_shared(event: Landmark) -> float:
-    """How little an event is that of most processors; 0 for what the user marked."""
+    """A measure, small for events that most processors share; least, -1, for those that the user marked."""
     return -1.0 if event.what is None else _price(event)
 
 
 def _price(event: Landmark) -> float:
-    """Of a breakpoint at a structure event: where waiting begins, what is before it goes on on the others;
-    what one processor does is not what most do, though where they come far apart little happens at their
-    median either; sizes that pass a power of two are no phase by themselves."""
+    """Price of a breakpoint at a structure event. It is higher where waiting begins, as other processors go
+    on; at the event of one processor, though less so where processors are so far apart that their median
+    means little; and where sizes drift over a power of two, which alone makes no phase."""
     price, one = _PRICE_EVENT + 4 * (1 - event.share), event.happens in ("first", "last")
     if event.drifting or (one and not event.apart):
         price += _PRICE_ONE
@@ -189,7 +188,7 @@ def _price(event: Landmark) -> float:
 
 
 class _Costs:
-    """Misfits of all pieces between two candidates; row and column 0 and -1 are the ends of the run."""
+    """Misfits of all pieces between two candidates; rows and columns 0 and -1 are the ends of the run."""
 
     def __init__(
         self, level: Floats, candidates: _Candidates, state: Floats, degree: int, alone: float
@@ -224,7 +223,7 @@ class _Costs:
                 square[None, :] - square[:, None] - (whole[None, :] - whole[:, None]) ** 2 / m, 0
             )
         self._structure *= _STRUCTURE / n
-        # Computing that falls to less than a third, until the last processor comes: one computes up to then.
+        # A tail: computing falls to less than a third, while at least one processor still computes.
         nobody = np.concatenate([[0], np.cumsum(level < alone / 2)])[at]
         with np.errstate(divide="ignore", invalid="ignore"):
             self._tail = (width > 0) & (width < TAIL * n) & (s1 / u2 * m * m < -s0)
@@ -234,7 +233,8 @@ class _Costs:
         self._impossible[0, -1] = False
 
     def pieces(self, variance: float, together: float) -> tuple[Floats, Ints, Ints]:
-        """Misfit and degree of each piece, and where its tail begins (the row of its end if it has none)."""
+        """Misfit and degree of each piece, and the row at which its tail begins (that of its end without a
+        tail). `variance`: of the noise; `together`: τ, bins of one independent observation."""
         observations = np.log(max(self._level.size / together, 2.0))
         degrees = np.arange(self._left.shape[0])[:, None, None]
         misfits = self._left / (variance * together) + observations * (degrees + 2)
@@ -257,7 +257,7 @@ class _Costs:
         return total, degree, tail
 
     def best(self, total: Floats, most: int) -> tuple[Floats, list[list[int]]]:
-        """The least misfit of 1, 2, ... pieces, and their places (rows of candidates, ends left out)."""
+        """The least misfit of 1, 2, ..., `most` pieces, and the rows of their inner breakpoints."""
         size = total.shape[0]
         before = total[0].copy()
         values, back = [before[-1]], []
@@ -276,7 +276,7 @@ class _Costs:
         return np.array(values), sets
 
     def residual(self, places: list[int], degree: Ints, tail: Ints) -> Floats:
-        """What is left of the curve."""
+        """The curve minus the best polynomials between the breakpoints `places` and their tails."""
         ends = [0, *places, self._at.size - 1]
         ends = sorted({*ends, *(int(tail[a, b]) for a, b in pairwise(ends))})
         left = self._level.copy()
@@ -315,7 +315,7 @@ class _Costs:
         ends = [0, *places, self._at.size - 1]
         breaks = []
         for a, place, b in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
-            # Without it there may be no phase that is long enough.
+            # Without this breakpoint the piece may be impossible.
             worth = float(total[a, b] - total[a, place] - total[place, b]) if total[a, b] < np.inf else np.inf
             i = place - 1
             breaks.append(
@@ -359,7 +359,7 @@ def _place(one: Breakpoint) -> str:
 
 
 def _against(other: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse: float) -> str:
-    """Another set beside the best one."""
+    """How another set differs from the best one, in words."""
     ours, theirs = ({one.time_s: one for one in breaks} for breaks in (best, other))
     without = [one for t, one in ours.items() if t not in theirs]
     besides = [one for t, one in theirs.items() if t not in ours]
@@ -372,8 +372,8 @@ def _against(other: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse:
 
 
 def _together(left: Floats) -> float:
-    """How many bins are one independent observation: 1 + 2 Σ autocorrelation, up to where it is no longer
-    above its own noise."""
+    """τ, the number of bins of one independent observation: 1 + 2 Σ autocorrelation, summed up to where it
+    falls below its own noise."""
     x = left - left.mean()
     power = np.abs(np.fft.rfft(x, 2 * x.size)) ** 2
     correlation = np.fft.irfft(power)[: x.size // 4]

@@ -1,10 +1,10 @@
 """Designed experiments with artificial delays: which treatments to run, and what is confounded with what.
 
-Two-level regular fractions are held as words over base factors: factor j's column is a sign times the
-product of the base columns in its mask, so aliases, resolution and word lengths are arithmetic on masks,
-whatever the number of factors. Sources: NISTIR 5131, sections 2 and 5; NISTIR 5139, section 2; Box, Hunter
+Two-level regular fractions are represented by words over base factors: factor j's column is a sign times the
+product of the base columns in its mask, so aliases, resolution and word lengths are arithmetic on masks, for
+any number of factors. Sources: NISTIR 5131, sections 2 and 5; NISTIR 5139, section 2; Box, Hunter
 and Hunter, *Statistics for Experimenters*; Fries and Hunter 1980 (minimum aberration); Plackett and Burman
-1946; MacWilliams 1963 (word lengths from the runs); for what is known to be of minimum aberration, Chen, Sun
+1946; MacWilliams 1963 (word lengths from the runs); designs known to have minimum aberration: Chen, Sun
 and Wu 1993 (to 32 runs), Block and Mee 2005 and Xu 2009 (128 runs).
 """
 
@@ -26,13 +26,13 @@ from desktop.core.arrays import Ints
 Levels = Ints
 Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
 
-#: Letters for factors without names; I is the identity.
+#: Letters for factors without names; I is reserved for the identity.
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-#: Most factors, and most runs that a design may have.
+#: Largest number of factors, and of runs, of a design.
 MOST_FACTORS, MOST_RUNS = 128, 4096
-#: Most trials of an experiment.
+#: Largest number of trials of an experiment.
 MOST_TRIALS = 1_000_000
-#: Words of the defining relation are written out up to this many.
+#: Longer defining relations are shown by their short words only.
 _WORDS = 4096
 
 #: Plackett-Burman: the first row; the others are its rotations, the last is all -.
@@ -48,9 +48,9 @@ _L18 = (
 class Design:
     """R runs of k factors.
 
-    levels : (R, k), -1 and +1, or 0, 1, 2, ... for orthogonal arrays of more levels. Regular designs are in
+    levels : (R, k), -1 and +1, or 0, 1, 2, ... in orthogonal arrays of more levels. Regular designs are in
     standard order (first base factor fastest). masks, signs : of every factor over `base` base columns
-    (empty if not regular). blocks : (R,) half of a foldover, else 0. note : what the user should know.
+    (empty if not regular). blocks : (R,) half of a foldover, else 0. note : a remark for the user.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class Design:
 
     @property
     def generators(self) -> tuple[str, ...]:
-        """``E=ABC`` for every factor that is no base factor; names stand where there are names."""
+        """``E=ABC`` for every factor that is not a base factor, with the factors' names."""
         basis = [(1 << b) for b in range(self.base)]
         names = {mask: self.factors[j] for j, mask in enumerate(self.masks) if mask in basis}
         if len(names) < self.base:
@@ -91,7 +91,7 @@ class Design:
 
     @property
     def lettered(self) -> bool:
-        """Whether every factor is called by one letter."""
+        """Whether every name is a single letter."""
         return all(len(name) == 1 for name in self.factors)
 
     def term(self, members: Sequence[int]) -> str:
@@ -111,9 +111,9 @@ class Design:
         return mask, sign
 
     def aliases(self, order: int = 2) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Terms of up to `order` factors that cannot be told apart, in the order of the first of each set.
+        """Alias sets of the terms of up to `order` factors, in the order of the first term of each set.
 
-        Sets of one are left out; a sign between members is told by `key`.
+        Sets of one term are left out; `key` gives the signs of the members.
         """
         if not self.regular:
             return ()
@@ -125,7 +125,7 @@ class Design:
 
     @cached_property
     def clear(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Main effects, and two-factor interactions, that share their column with no other of either."""
+        """Clear main effects and two-factor interactions: those aliased with no other of either kind."""
         count = len(self.factors)
         if not self.regular:
             return (), ()
@@ -141,12 +141,12 @@ class Design:
 
     @cached_property
     def word_lengths(self) -> tuple[int, ...]:
-        """(A1, A2, A3, ...): words of the defining relation by length; for any number of factors, from the
-        runs by MacWilliams' identity."""
+        """(A1, A2, A3, ...): number of words of the defining relation by length, computed from the runs by
+        MacWilliams' identity, so that the number of factors does not matter."""
         count = len(self.factors)
         if not self.regular:
             return ()
-        # Weights of the runs of the fraction through the origin (signs do not change lengths).
+        # Weights of the runs of the fraction that contains the origin (signs do not change lengths).
         weights = np.zeros(count + 1, dtype=object)
         for run in range(1 << self.base):
             weights[sum((mask & run).bit_count() & 1 for mask in self.masks)] += 1
@@ -168,11 +168,11 @@ class Design:
         return next((i + 1 for i, count in enumerate(self.word_lengths) if count), 0)
 
     def defining_relation(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Sign and members of every word, shortest first (the identity left out); of long relations the
-        shortest words only (lengths 3 and 4)."""
+        """Sign and members of every word, shortest first, without the identity; of long relations only the
+        words of lengths 3 and 4."""
         if not self.regular:
             return ()
-        # Words are sums of masks that vanish: reduce every mask by those before it.
+        # A word is a set of masks whose sum vanishes: reduce every mask by those before it.
         pivots: dict[int, tuple[int, int]] = {}
         relations: list[int] = []
         for j, mask in enumerate(self.masks):
@@ -214,7 +214,7 @@ class Design:
 
     @property
     def unperturbed(self) -> int:
-        """Run with every factor at -; -1 if the design has none."""
+        """Index of the run with every factor at its low level; -1 if the design has none."""
         lowest = 0 if self.kind == "orthogonal-array" and self.levels.min() >= 0 else -1
         at = np.flatnonzero((self.levels == lowest).all(axis=1))
         return int(at[0]) if at.size else -1
@@ -232,7 +232,7 @@ def names_for(count: int) -> tuple[str, ...]:
     ValueError : fewer than 1 or more than `MOST_FACTORS` factors.
     """
     if not 1 <= count <= MOST_FACTORS:
-        raise ValueError(f"{count} factors are asked for, 1 to {MOST_FACTORS} are possible")
+        raise ValueError(f"{count} factors were requested, 1 to {MOST_FACTORS} are possible")
     return tuple(LETTERS[:count]) if count <= len(LETTERS) else tuple(f"F{j + 1}" for j in range(count))
 
 
@@ -243,7 +243,7 @@ def _named(factors: Sequence[str]) -> tuple[str, ...]:
     if len(names) > MOST_FACTORS:
         raise ValueError(f"{len(names)} factors are named, up to {MOST_FACTORS} are possible")
     if bad := next((name for name in names if re.search(r"[:*=\s,]", name)), ""):
-        raise ValueError(f"the factor name {bad!r} holds a sign that separates names, such as a blank or ':'")
+        raise ValueError(f"the factor name {bad!r} contains a character that separates names, as ' ' or ':'")
     return names
 
 
@@ -257,13 +257,13 @@ def regular(
 
     Parameters
     ----------
-    factors : k names. runs : a power of two above k, up to 2^k (None: 2^k, or as the generators say).
-    generators : such as ``E=ABC`` or ``swap=-push:pop``; None: of minimum aberration where that is known (to
-        128 runs), else the best found, signed so that the run without any delay is there.
+    factors : k names. runs : a power of two above k, up to 2^k (None: 2^k, or as the generators imply).
+    generators : such as ``E=ABC`` or ``swap=-push:pop``; None: those of minimum aberration where known (to
+        128 runs), else the best found, with signs such that the run without any delay is included.
 
     Raises
     ------
-    ValueError : the numbers do not fit, or the generators contradict each other; names the word.
+    ValueError : the numbers do not fit, or the generators contradict each other; the message names the word.
     """
     names = _named(factors)
     count = len(names)
@@ -273,9 +273,9 @@ def regular(
         runs = 1 << count
     base = runs.bit_length() - 1
     if runs < 2 or runs != 1 << base:
-        raise ValueError(f"{runs} runs are no power of two, which a regular design has")
+        raise ValueError(f"{runs} runs are not a power of two, which a regular design needs")
     if runs > MOST_RUNS:
-        raise ValueError(f"{runs} runs are more than the {MOST_RUNS} that are offered")
+        raise ValueError(f"{runs} runs are more than the {MOST_RUNS} that are supported")
     if base > count:
         raise ValueError(f"{runs} runs are more than the {1 << count} treatments of {count} factors")
     if count > runs - 1:
@@ -295,8 +295,8 @@ def regular(
 
 @lru_cache(maxsize=1)
 def _table() -> dict[tuple[int, int], str]:
-    """Columns beside the base factors by (factors, runs), of designs whose word lengths are those of the
-    published catalogues; the file says of which, and how they were found."""
+    """Masks of the generated factors by (factors, runs), of designs with the word lengths of the published
+    catalogues; the file names these, and how the designs were found."""
     lines = (resources.folder() / "designs.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.split(maxsplit=2) for line in lines if not line.startswith("#"))
     return {(int(count), int(runs)): masks for count, runs, masks in rows}
@@ -310,8 +310,8 @@ def _from_masks(
     signs: Sequence[int] | None = None,
     minimum: bool = False,
 ) -> Design:
-    """Columns from masks. Without signs, an even number of base letters gets a minus, so that the run
-    without any delay belongs to the fraction."""
+    """The design with these masks. Without `signs`, factors of an even number of base letters get a minus, so
+    that the run without any delay belongs to the fraction."""
     if signs is None:
         signs = [1 if mask.bit_count() % 2 else -1 for mask in masks]
     basic = 2 * (np.arange(1 << base)[:, None] >> np.arange(base) & 1) - 1  # (runs, base)
@@ -327,14 +327,14 @@ def _split(generators: Sequence[str] | str) -> list[str]:
 
 
 def members_of(word: str, names: Sequence[str]) -> tuple[int, ...]:
-    """Indices of the factors in a word: ``ABC``, ``A:B:C``, ``push*pop``; letters stand for positions where
-    they are no names.
+    """Indices of the factors in a word: ``ABC``, ``A:B:C``, ``push*pop``; letters that are no names are
+    positions.
 
     Raises
     ------
-    ValueError : a part is no factor, or stands twice.
+    ValueError : a part is not a factor, or occurs twice.
     """
-    # A dot separates only where no name has one.
+    # A dot is a separator only if no name contains one.
     signs = r"[:*]" if any("." in name for name in names) else r"[:*.]"
     parts = [word] if word in names else [part for part in re.split(signs, word) if part]
     if parts == [word] and word not in names:
@@ -380,36 +380,37 @@ def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) 
     for j, (members, sign, text) in generated.items():
         wrong = [names[m] for m in members if m in generated]
         if wrong:
-            raise ValueError(f"{text!r} is made of {wrong[0]}, which is itself generated; use base factors")
+            raise ValueError(f"{text!r} uses {wrong[0]}, which is itself generated; use base factors")
         masks[j], signs[j] = sum(masks[m] for m in members), sign
         if len(members) == 1:
-            raise ValueError(f"{text!r} makes one factor equal to another, so neither could be seen")
+            raise ValueError(f"{text!r} makes one factor equal to another, so neither could be estimated")
     for a, b in combinations(range(len(names)), 2):
         if masks[a] == masks[b]:
             raise ValueError(
                 f"{names[a]} and {names[b]} would be equal (word {names[a]}:{names[b]}), "
-                "so neither could be seen"
+                "so neither could be estimated"
             )
     design = _from_masks("regular" if generated else "full", names, base, masks, signs)
     if design.unperturbed < 0:
         design = replace(
             design,
-            note="the run without any delay is not among these; turn the sign of a generator, or add it as "
-            "an extra run, to have something to compare with",
+            note="the run without any delay is not among these; reverse the sign of a generator, or add that "
+            "run, to have something to compare with",
         )
     return design
 
 
 def _search(count: int, base: int) -> tuple[list[int], bool]:
-    """Columns of few short words: the best of all choices where those are few, else by exchange.
+    """Masks with few short words, and whether they are known to have minimum aberration: the best of all
+    choices where those are few, else found by exchange.
 
-    Up to half as many factors as runs, words of odd length can be avoided altogether (all columns are
-    products of an odd number of base factors), which gives resolution IV.
+    Designs with at most half as many factors as runs can avoid all words of odd length (each column a product
+    of an odd number of base factors), which gives resolution IV.
     """
     size = 1 << base
     fixed = [1 << b for b in range(base)]
-    # Above 5/16 of the runs every design of resolution IV is of this kind (Chen and Cheng 2006), so that
-    # there the best of all such choices is the best of all.
+    # With more factors than 5/16 of the runs every design of resolution IV is of this kind (Chen and Cheng
+    # 2006), so the best of this kind is the best of all.
     odd = [m for m in range(1, size) if m not in fixed and m.bit_count() % 2 == 1]
     every = [m for m in range(1, size) if m not in fixed]
     wanted = count - base
@@ -426,7 +427,8 @@ def _search(count: int, base: int) -> tuple[list[int], bool]:
 def _exchange(
     fixed: list[int], pool: list[int], wanted: int, size: int, generator: np.random.Generator
 ) -> list[int]:
-    """Add the column that makes fewest short words, then exchange single columns while that helps."""
+    """Masks by a greedy search: add the column that makes fewest short words `wanted` times, then exchange
+    single columns while that helps."""
     ones, twos, threes = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
     every = np.arange(size)
 
@@ -455,7 +457,7 @@ def _exchange(
         chosen.append(best_candidate())
         add(chosen[-1], 1)
     for _ in range(2 * wanted + 20):
-        # The column in most short words makes room for a better one.
+        # Replace the column that is in most short words.
         without = []
         for mask in chosen:
             add(mask, -1)
@@ -485,16 +487,16 @@ def _short_pattern(masks: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def foldover(design: Design, factor: str | None = None) -> Design:
-    """The design and its mirror image, the halves as blocks.
+    """The design and its mirror image, with the halves as blocks.
 
-    All signs reversed, words of odd length vanish (resolution III becomes IV); one factor's signs reversed,
-    that factor and its two-factor interactions become clear. A word that vanishes is + in one half and - in
-    the other from then on: it is what tells the halves apart, and the note names it.
+    With all signs reversed, words of odd length vanish from the defining relation (resolution III becomes
+    IV); with the signs of `factor` reversed, that factor and its two-factor interactions become clear. A word
+    that vanished is + in one half and - in the other, so it is confounded with the halves; the note names it.
 
     Raises
     ------
-    ValueError : the design is not regular or full already, there is no such factor, or no word vanishes (the
-    mirror image would be the same runs).
+    ValueError : the design is not regular or is full already, there is no such factor, or no word vanishes
+    (the mirror image would repeat the same runs).
     """
     if not design.regular or design.kind == "full":
         raise ValueError("only a regular fraction can be folded over")
@@ -507,11 +509,11 @@ def foldover(design: Design, factor: str | None = None) -> Design:
         what = "every sign" if factor is None else f"the signs of {factor}"
         raise ValueError(
             f"reversing {what} repeats the same runs, as no word of the defining relation changes its sign; "
-            "fold over a factor that is in one, or run replicates"
+            "fold over a factor of such a word, or run replicates"
         )
     bit = 1 << design.base
     masks = [mask | bit if turn else mask for mask, turn in zip(design.masks, turned, strict=True)]
-    # The new base column is + in the first half: a column turned there is as before, in the second reversed.
+    # The new base column is + in the first half, so a reversed factor is unchanged there.
     first, signs = design.levels, design.signs
     second = np.where(turned, -first, first)
     return Design(
@@ -523,7 +525,7 @@ def foldover(design: Design, factor: str | None = None) -> Design:
         signs,
         np.repeat([0, 1], design.runs),
         note="the second half mirrors the first and is run after it, so what changes between the halves "
-        f"cannot be told from {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
+        f"is confounded with {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
     )
 
 
@@ -531,7 +533,7 @@ def foldover(design: Design, factor: str | None = None) -> Design:
 
 
 def plackett_burman(factors: Sequence[str], runs: int | None = None) -> Design:
-    """Main effects of up to R - 1 factors in R = 12, 20 or 24 runs.
+    """A design for the main effects of up to R - 1 factors in R = 12, 20 or 24 runs (None: the smallest).
 
     Raises
     ------
@@ -574,7 +576,7 @@ ARRAYS: dict[str, tuple[int, tuple[int, ...]]] = {
 
 
 def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
-    """A standard array, for more than two sizes of delay; levels 0, 1, 2, ...
+    """A standard orthogonal array, for more than two sizes of delay; levels 0, 1, 2, ...
 
     L25 is that of NISTIR 5131, table 4: run 5 i + j + 1 has i, j and (k i + j) mod 5.
 
@@ -605,12 +607,12 @@ def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
         names,
         np.ascontiguousarray(levels[:, : len(names)]).astype(np.int64),
         blocks=np.zeros(runs, np.int64),
-        note="to search with: rank the runs by their response and compare level means",
+        note="for a search: rank the runs by their response and compare level means",
     )
 
 
 def _linear_array(q: int, base: int) -> Ints:
-    """Columns are the linear forms mod q (q prime) that are no multiples of each other."""
+    """(q^base, columns): the linear forms mod q (q prime) that are no multiples of each other."""
     runs = np.array(list(product(range(q), repeat=base)))
     if base == 2:
         i, j = runs.T
@@ -621,7 +623,7 @@ def _linear_array(q: int, base: int) -> Ints:
 
 
 def _four_levels() -> Ints:
-    """4^5 in 16 runs over the field of four elements."""
+    """(16, 5): four levels, by arithmetic in the field of four elements."""
     times = [[0, 0, 0, 0], [0, 1, 2, 3], [0, 2, 3, 1], [0, 3, 1, 2]]
     runs = [(i, j) for i in range(4) for j in range(4)]
     return np.array([[i, j, *(times[k][i] ^ j for k in (1, 2, 3))] for i, j in runs])
@@ -666,16 +668,16 @@ _ROMAN = ("full", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 
 
 def roman(resolution: int) -> str:
-    """Resolution as it is written: ``IV``; 0 is a full factorial."""
+    """A resolution in Roman numerals, such as ``IV``; ``full`` for 0, a full factorial."""
     return _ROMAN[resolution] if resolution < len(_ROMAN) else str(resolution)
 
 
 def resolution_of(text: str) -> int:
-    """3 for ``III`` or ``3``; 0 for ``full``.
+    """The resolution as a number: 3 for ``III`` or ``3``; 0 for ``full``.
 
     Raises
     ------
-    ValueError : it is none.
+    ValueError : `text` is no resolution.
     """
     if text.isdigit():
         return int(text)
@@ -689,8 +691,8 @@ def resolution_of(text: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RunSheet:
-    """Trials in the order in which they are to be run: replicate and treatment (N,), both from 0. `seeds`: of
-    the order, and of what a later fold added."""
+    """Trials in run order: replicate and treatment (N,), both from 0. `seeds`: of the random order, and of
+    that of the trials that a later fold added."""
 
     seeds: tuple[int, ...]
     replicate: Ints
@@ -698,21 +700,21 @@ class RunSheet:
 
 
 def run_sheet(design: Design, replicates: int, seed: int, fold_after: int = 0) -> RunSheet:
-    """Replicate after replicate, each in a fresh random order drawn from the seed; the halves of a foldover
-    stay together.
+    """All trials, replicate after replicate, each in a new random order drawn from the seed; the halves of a
+    foldover are not mixed.
 
-    Replicates that are added change no trial before them. Nor does a fold: the first half of the first
-    `fold_after` replicates is in the order that it had by itself, the mirror image of these follows as a
-    block of its own, from a seed derived from the first, and then what is left of both halves.
+    Replicates added later do not change earlier trials. Nor does a fold: the first half of the first
+    `fold_after` replicates keeps the order that it had without the fold; their mirror images follow as a
+    separate block, with a seed derived from the first, then the other replicates of both halves.
 
     Raises
     ------
-    ValueError : no replicate, more than `MOST_TRIALS` trials, a seed below zero, or a fold after more
-    replicates than there are, or of a design that has none.
+    ValueError : no replicate, more than `MOST_TRIALS` trials, a negative seed, or a fold after more
+    replicates than there are, or of a design that is not folded.
     """
     if not 1 <= replicates * design.runs <= MOST_TRIALS:
         raise ValueError(
-            f"{replicates} replicates of {design.runs} runs are asked for, "
+            f"{replicates} replicates of {design.runs} runs were requested, "
             f"1 to {MOST_TRIALS} trials are possible"
         )
     if seed < 0:
@@ -720,10 +722,10 @@ def run_sheet(design: Design, replicates: int, seed: int, fold_after: int = 0) -
     halves = np.unique(design.blocks).tolist()
     if not 0 <= fold_after <= replicates or (fold_after and len(halves) < 2):
         raise ValueError(
-            f"a fold after {fold_after} replicates fits no plan of {replicates} replicates"
+            f"a fold after {fold_after} replicates does not fit a plan of {replicates} replicates"
             + ("" if len(halves) > 1 else " that is not folded")
         )
-    # One order goes on from the other where nothing was added later.
+    # Without a fold there is one seed, and `later` is not used.
     seeds = (seed, int(np.random.SeedSequence([seed, fold_after]).generate_state(1)[0]))[
         : 1 + (fold_after > 0)
     ]

@@ -49,10 +49,9 @@ _DEPENDENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """N trials of k factors: x (N, k) of -1 and +1, y (N,) response (NaN: missing), block (N,) replicate,
-    label (N,) what to call a trial (its line or number), half (N,) of a foldover (0 or 1; None: no halves),
-    which are run one after the other. beside: what was noted with each, by name (N,), NaN where it was
-    not."""
+    """N trials of k factors: x (N, k) levels -1 and +1, y (N,) response (NaN: missing), block (N,) replicate,
+    label (N,) name of each trial (its line or number), half (N,) of a foldover (0 or 1; None: no halves);
+    the halves run one after the other. beside: covariates by name, (N,) each, NaN where not noted."""
 
     factors: tuple[str, ...]
     x: Floats
@@ -63,19 +62,19 @@ class Trials:
     beside: Mapping[str, Floats] = field(default_factory=dict)
 
     def only(self, keep: Flags) -> Trials:
-        """Some of them: keep (N,)."""
+        """The trials where `keep` (N,) is true."""
         labels = tuple(name for name, wanted in zip(self.label, keep, strict=True) if wanted)
         half = None if self.half is None else self.half[keep]
         beside = {name: values[keep] for name, values in self.beside.items()}
         return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half, beside)
 
     def known(self) -> Trials:
-        """Without the trials that have no response."""
+        """The trials that have a finite response."""
         return self.only(np.isfinite(self.y))
 
     def to_frame(self) -> DataFrame:
-        """``TABLES["trials"]``, one row a trial, index 0 to N - 1; then a column of levels for each factor by
-        its name; where a factor is called like another column, ``"level of <name>"``."""
+        """``TABLES["trials"]``, one row a trial, index 0 to N - 1, then one column of levels a factor, named
+        after it (``"level of <name>"`` where another column has that name)."""
         columns: dict[str, object] = {"trial": self.label, "block": self.block, "response": self.y}
         for k, name in enumerate(self.factors):
             columns[f"level of {name}" if name in columns else name] = self.x[:, k]
@@ -91,7 +90,7 @@ def trials(
     half: Ints | None = None,
     beside: Mapping[str, Floats] | None = None,
 ) -> Trials:
-    """Check and assemble.
+    """`Trials` from arrays, checked. `block` is 0 and `label` the number from 1 where they are not given.
 
     Raises
     ------
@@ -109,19 +108,19 @@ def trials(
 
 
 def missing(data: Trials) -> tuple[str, ...]:
-    """Labels of the trials without a response, or with none that is finite."""
+    """Labels of the trials without a finite response."""
     return tuple(name for name, y in zip(data.label, data.y, strict=True) if not np.isfinite(y))
 
 
 @dataclass(frozen=True)
 class Effect:
-    """`value` is the full effect; se, t, p NaN where there is no error estimate. `members`: the word that
-    stands for the alias set. `estimable` False: the trials cannot tell (value NaN).
+    """`value` is the full effect; se, t, p are NaN without an error estimate. `members`: the word that
+    represents the alias set. `estimable` False: the trials do not determine the effect (value NaN).
 
-    `p`: chance of as large an effect where there is none; of an effect by itself, or of any of the family, as
-    `Effects.limit` says. `low`, `high`: 95 % interval, for each effect by itself (of terms that were left out
-    after a look at them, for all together). `share`: percent of the unperturbed run, between `share_low` and
-    `share_high` with 95 %, in which the noise of that run counts as well.
+    `p`: probability of an effect this large under the null hypothesis, for this effect alone or for any of
+    the family, as `Effects.limit` says. `low`, `high`: 95 % interval, of each effect alone (where terms were
+    left out after a look at the effects: simultaneous). `share`: percent of the unperturbed run, with the
+    95 % interval `share_low` to `share_high`, which includes the noise of that run.
     """
 
     term: str
@@ -159,12 +158,12 @@ class AnovaRow:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Result of `analyse`. Effects are in standard order (1 left out). `variance`: pooled, of one trial.
-    `correlation`: largest between two columns, 0 for orthogonal designs. `limit`: above which effects are
-    marked. `block_variance`: mean square of replicates (or what else the blocks are), NaN without any, with
-    `block_df`. `transform`: power of the response, 0 its logarithm; mean, effects and their errors are of
-    that, `unperturbed` is in the unit of the response. `transformed` (N,): the responses so. `slope`: on the
-    covariate that was taken off, with its standard error."""
+    """Result of `analyse`. Effects are in standard order, without the mean. `variance`: pooled, of one trial.
+    `correlation`: largest between two columns, 0 for orthogonal designs. `limit`: effects above it are
+    significant. `block_variance`: mean square of the blocks (replicates, for example), with `block_df`; NaN
+    without blocks. `transform`: power of the response, 0 for its logarithm; mean, effects and their errors
+    refer to the transformed response, `unperturbed` is in the unit of the response. `slope`: of the response
+    on the covariate, with its standard error."""
 
     trials: Trials
     effects: tuple[Effect, ...]
@@ -197,29 +196,29 @@ class Effects:
 
     @property
     def transformed(self) -> Floats:
-        """(N,) responses as they were analysed."""
+        """(N,) responses as analysed."""
         return transformed(self.trials.y, self.transform, self.gm)
 
     def to_frame(self) -> DataFrame:
-        """``TABLES["effects"]``, one row an effect in standard order, the index its term; in the unit of the
+        """``TABLES["effects"]``, one row an effect in standard order, indexed by term; in the unit of the
         response."""
         columns = attributes("effects", self.effects, {"effect": "value", "half_effect": "half"})
         columns["aliases"] = [", ".join(effect.aliases) for effect in self.effects]
         return frame(TABLES["effects"], columns, index=columns["term"])
 
     def anova_frame(self) -> DataFrame:
-        """``TABLES["anova"]``, one row a source; squares in the squared unit of the response."""
+        """``TABLES["anova"]``, one row a source; sums of squares in the squared unit of the response."""
         return frame(TABLES["anova"], attributes("anova", self.anova))
 
     def effect(self, term: str) -> Effect:
-        """By its name, or that of an alias; KeyError if there is none."""
+        """The effect of that term or with that alias; KeyError if there is none."""
         for effect in self.effects:
             if effect.term == term or term in effect.aliases:
                 return effect
         raise KeyError(term)
 
     def percent(self, effect: Effect) -> float:
-        """Of the unperturbed run."""
+        """The effect in percent of the unperturbed run."""
         if self.transform == 0:
             return 100.0 * float(np.expm1(effect.value))
         if self.transform != 1 and self.unperturbed > 0:
@@ -228,10 +227,10 @@ class Effects:
         return 100.0 * effect.value / self.unperturbed if self.unperturbed else float("nan")
 
     def predict(self, levels: Sequence[float]) -> PredictedResponse:
-        """Response at a setting (k,) of -1..+1 from all estimable terms, with 95 % intervals.
+        """Response at `levels` (k,) of -1..+1 from all estimable terms, with 95 % intervals.
 
-        Where replicates are blocks, what changes between them is part of the error: another day has a level
-        of its own.
+        Where replicates are blocks, the variance between them is part of the error: another day has another
+        level.
         """
         x = np.asarray(levels, np.float64)
         terms = [e for e in self.effects if e.estimable]
@@ -244,12 +243,12 @@ class Effects:
         level, rest, own = float(parts[0]), float(parts[1:].sum()), self.variance
         of_blocks, drift = df, 0.0
         if self.block_df and np.isfinite(self.block_variance):
-            # The mean of the replicates varies as they do; a new one does so once more.
+            # The mean varies with the replicates; a new replicate adds their variance once more.
             of_blocks, level = float(self.block_df), self.block_variance / len(self.trials.y)
             drift = max(self.block_variance - own, 0.0) * (self.block_df + 1) / len(self.trials.y)
         known = bool(np.isfinite(level + rest)) and df > 0
         se = float(np.sqrt(level + rest)) if known else float("nan")
-        # Two errors of different degrees of freedom: their half widths add as squares (Zou and Donner 2008).
+        # Half widths of errors with different degrees of freedom add as squares (Zou and Donner 2008).
         of_level, of_rest = (t_limit(of_blocks), t_limit(df)) if known else (np.nan, np.nan)
         margin = float(np.hypot(of_level * np.sqrt(level), of_rest * np.sqrt(rest)))
         wide = float(np.hypot(of_level * np.sqrt(level + drift), of_rest * np.sqrt(rest + own)))
@@ -259,9 +258,9 @@ class Effects:
 
 @dataclass(frozen=True)
 class PredictedResponse:
-    """A response at a setting (in its own unit), with the standard error (of what was analysed) of its mean;
-    between `low` and `high` lies the mean, between `new_low` and `new_high` one
-    new trial, each with 95 %. NaN without an error estimate."""
+    """The response at a setting, in its own unit. `se`: standard error of its mean, transformed as analysed.
+    `low`, `high`: 95 % interval of the mean; `new_low`, `new_high`: of one new trial. NaN without an error
+    estimate."""
 
     value: float
     se: float
@@ -272,8 +271,8 @@ class PredictedResponse:
 
 
 def transformed(y: Floats, power: float, gm: float = 1.0) -> Floats:
-    """Box and Cox 1964: ln y for 0, y for 1, else (y^power - 1) / (power gm^(power - 1)), which has the unit
-    of y; gm: geometric mean."""
+    """The response by Box and Cox 1964: ln y for power 0, y for 1, else (y^power - 1) / (power
+    gm^(power - 1)), in the unit of y. gm: geometric mean of y."""
     if power == 1:
         return y
     if power == 0:
@@ -282,7 +281,7 @@ def transformed(y: Floats, power: float, gm: float = 1.0) -> Floats:
 
 
 def back(value: float, power: float, gm: float = 1.0) -> float:
-    """The response of which `transformed` gives that value; NaN if there is none."""
+    """Inverse of `transformed`; NaN outside of its range."""
     if power == 1 or not np.isfinite(value):
         return float(value)
     if power == 0:
@@ -292,7 +291,7 @@ def back(value: float, power: float, gm: float = 1.0) -> float:
 
 
 def condensed(data: Trials, inner: Inner) -> Trials:
-    """Repeats of a treatment in one replicate taken together: their mean, median or least response."""
+    """One trial for all repeats of a treatment in one replicate: their mean, median or minimum response."""
     if inner == "each":
         return data
     data = data.known()
@@ -308,11 +307,11 @@ def condensed(data: Trials, inner: Inner) -> Trials:
 
 
 def standard_order(count: int) -> list[Members]:
-    """All words of k factors in Yates order, without the identity: A, B, AB, C, AC, ..."""
+    """All words of `count` factors in Yates order, without the identity: A, B, AB, C, AC, ..."""
     return [tuple(j for j in range(count) if word >> j & 1) for word in range(1, 1 << count)]
 
 
-# Many and long: what an analysis can be told, and its steps in the order of the book.
+# Long, with many parameters: all options of an analysis, and its steps in their order.
 def analyse(
     data: Trials,
     *,
@@ -329,24 +328,24 @@ def analyse(
 
     Parameters
     ----------
-    error : where the standard error comes from; None: replicates, else (terms left out) interactions, else
-        Lenth. ``interactions``: terms of two or more factors where all were asked for.
-    terms : words to estimate; None: every word that the trials can tell apart, main effects first claimed,
-        in standard order of the base factors.
-    threshold : what marks an effect: ``t`` the quantile with the true degrees of freedom, ``2`` or ``3``
-        standard errors, Lenth's margins, ``familywise`` or ``fdr`` (see `desktop.core.effect_limits`).
-    blocks : replicates (what `Trials.block` says) are blocks, whether or not every treatment ran in each; so
-        are the halves of a foldover, and the term that is + in the one and - in the other is taken as the
-        change between them.
-    planned : `terms` were chosen before the effects were seen. Otherwise, where what they leave is the error,
-        the look at the effects is paid for.
+    error : source of the standard error; None: replicates, else interactions (where terms are left out), else
+        Lenth. ``interactions`` are the terms of two or more factors where `terms` does not leave any out.
+    terms : words to estimate; None: every estimable word in standard order of the base factors, where main
+        effects are chosen first.
+    threshold : which effects are significant: ``t`` the quantile with the true degrees of freedom, ``2`` or
+        ``3`` standard errors, Lenth's margins, ``familywise`` or ``fdr`` (see `desktop.core.effect_limits`).
+    blocks : treat replicates (`Trials.block`) as blocks, whether or not every treatment ran in each, and also
+        the halves of a foldover; the term that is + in one half and - in the other is then read as the change
+        between the halves.
+    planned : `terms` were chosen before the effects were seen. Otherwise, where the terms left out are the
+        error, limits account for that choice.
     transform : power of the response, 0 for its logarithm.
-    covariate : of `Trials.beside`: what the response follows it by is taken off (analysis of covariance).
+    covariate : name in `Trials.beside` whose linear influence is removed (analysis of covariance).
 
     Raises
     ------
-    ValueError : fewer than two treatments with a response, an error method without its data, a power of a
-    response that is not positive, or a covariate that was not noted or follows from the factors.
+    ValueError : fewer than two treatments have a response, the error method has no data, the response to be
+    transformed is not positive, or the covariate was not noted or follows from the factors.
     """
     notes: list[str] = []
     if covariate:
@@ -363,8 +362,8 @@ def analyse(
     data, added = _core(data)
     if added:
         notes.append(
-            "the unperturbed run is not of the fraction, in which it would mix what is told apart: "
-            "percentages refer to it, effects are of the others"
+            "the unperturbed run is not part of the fraction and would confound its effects: "
+            "percentages refer to it, effects are of the other runs"
         )
     gm = 1.0
     if transform != 1:
@@ -394,9 +393,9 @@ def analyse(
     halves = [] if side is None else [m for m in untold if _mark(treatments, m) == _signature(side)]
     untold = [m for m in untold if m not in halves]
     if untold:
-        notes.append("the trials cannot tell these terms: " + ", ".join(_name(data, m) for m in untold[:8]))
+        notes.append("the trials cannot estimate: " + ", ".join(_name(data, m) for m in untold[:8]))
     if not chosen:
-        raise ValueError("the trials can tell none of the terms")
+        raise ValueError("the trials can estimate none of the terms")
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
@@ -412,9 +411,9 @@ def analyse(
     if terms is not None:
         words = _terms(rows, len(data.factors), None, aliases_up_to, columns)[0]
         every = _least_squares(data, words, more)
-    # Of effects that are not known equally well, a common scale.
+    # Effects with different variances are brought to a common scale.
     lenth = lenth_of(every.values * np.sqrt(np.median(every.unit[1:]) / every.unit[1:]))
-    # The sums of what are equal numbers differ by rounding.
+    # Sums of equal numbers differ by rounding.
     if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
         pure = 0.0
     spare = len(data.y) - 1 - len(chosen) - shift.size - block_df - bool(covariate)
@@ -431,16 +430,16 @@ def analyse(
             f"an effect that the plan finds with {100 * POWER:.0f} % is found with {100 * chance:.0f} %"
         )
     if s2 == 0.0 and not values.any():
-        s2 = float("nan")  # of a response that is the same everywhere
+        s2 = float("nan")  # the response is constant
     se = np.sqrt(unit[1:] * s2) if np.isfinite(s2) else np.full(values.size, np.nan)
     mean_se = float(np.sqrt(unit[0] * s2)) if np.isfinite(s2) else float("nan")
     if method == "lenth" and lenth is not None:
-        # Lenth's error is that of an effect itself.
+        # Lenth's pseudo standard error is that of an effect, not of a trial.
         se = lenth.pse * np.sqrt(unit[1:] / np.median(unit[1:]))
         mean_se, s2 = lenth.pse / 2, float(lenth.pse**2 * len(data.y) / 4)
     tested = np.ones(len(chosen), bool)
     if method == "interactions" and (terms is None or spare <= 0):
-        tested = np.array([len(m) == 1 for m in chosen])  # an error is not tested against itself
+        tested = np.array([len(m) == 1 for m in chosen])  # the error is not tested against itself
         if not tested.all():
             notes.append("terms of two or more factors are the error, so they are not tested themselves")
     looked = None
@@ -480,14 +479,15 @@ def analyse(
 
 
 def _core(data: Trials) -> tuple[Trials, int]:
-    """The trials of a regular fraction, and how many others are the unperturbed run that was added to it."""
+    """The trials of a regular fraction, and the number of unperturbed runs that were added to it (they are
+    left out)."""
     zero = (data.x == -1).all(axis=1)
     if not zero.any() or zero.all() or data.x.shape[1] < 3:
         return data, 0
     others = np.unique(data.x[~zero], axis=0)
     basis = _base(others)
     size = 1 << len(basis)
-    # A whole fraction (of which few runs may be missing) to which all - does not belong.
+    # A whole fraction (a few runs may be missing) that does not contain the run with all factors at -.
     if len(others) > size or 4 * len(others) <= 3 * size or len(basis) == data.x.shape[1]:
         return data, 0
     if len(_base(np.concatenate([others, data.x[zero][:1]]))) == len(basis):
@@ -496,15 +496,15 @@ def _core(data: Trials) -> tuple[Trials, int]:
 
 
 def _blocks_of(data: Trials, notes: list[str]) -> Floats:
-    """(N, G): columns that sum to zero for the blocks within each half; none for one block, or blocks of one
-    trial each."""
+    """(N, G): sum-to-zero columns of the blocks within each half; none where there is one block, or where
+    blocks have one trial each."""
     half = _halves(data)
     columns: list[Floats] = []
     for h in np.unique(half):
         here = half == h
         names, counts = np.unique(data.block[here], return_counts=True)
         if names.size > 1 and counts.max() == 1:
-            notes.append("blocks of one trial each cannot be told from the terms, so they are not taken out")
+            notes.append("blocks of one trial each are confounded with the terms, so they are not removed")
             continue
         last = (here & (data.block == names[-1])).astype(float)
         columns += [(here & (data.block == name)).astype(float) - last for name in names[:-1]]
@@ -514,8 +514,8 @@ def _blocks_of(data: Trials, notes: list[str]) -> Floats:
 def _unperturbed(
     model: Model, chosen: list[Members], zero: Flags, y: Floats, power: float, gm: float
 ) -> tuple[float, float, Floats]:
-    """The unperturbed response (measured or predicted) in its own unit, and for unit variance of a trial its
-    variance and covariance with every effect, as analysed."""
+    """The unperturbed response (measured or predicted) in its own unit; and, as analysed and for unit
+    variance of a trial, its variance and its covariance (m,) with every effect."""
     if zero.any():
         weights = zero / zero.sum()
         value = float(y[zero].mean()) if power == 1 else back(float(model.y @ weights), power, gm)
@@ -531,7 +531,8 @@ def _unperturbed(
 def _shared(
     effect: Effect, base: float, variance: float, covariance: float, power: float, gm: float
 ) -> Effect:
-    """With its share of the unperturbed run."""
+    """The effect with its share of the unperturbed run `base`, in percent. `variance`, `covariance`: of the
+    unperturbed response, and of it with the effect."""
     if not base > 0:
         return effect
     nan = float("nan")
@@ -556,7 +557,7 @@ def _name(data: Trials, members: Members) -> str:
 
 
 def _side(data: Trials, number: Ints, treatments: int) -> Floats | None:
-    """(treatments,) -1 in the first half of a foldover, +1 in the second; None while there is one of them."""
+    """(treatments,) -1 in the first half of a foldover, +1 in the second; None where only one half ran."""
     if data.half is None or np.unique(data.half).size != 2:
         return None
     side = np.zeros(treatments)
@@ -567,8 +568,8 @@ def _side(data: Trials, number: Ints, treatments: int) -> Floats | None:
 def _halves_note(
     data: Trials, treatments: Floats, side: Floats, shift: float, halves: list[Members]
 ) -> list[str]:
-    """What happened between the halves, and what the second tells apart that the first could not."""
-    word = f"; {_name(data, halves[0])} cannot be told from that" if halves else ""
+    """Notes: the change between the halves, and the aliases of the first half that the second separates."""
+    word = f"; {_name(data, halves[0])} is confounded with that" if halves else ""
     notes = [f"the halves are blocks: from the first to the second the response changed by {shift:.4g}{word}"]
     first = treatments[side < 0]
     if 2 * len(first) != len(treatments):
@@ -583,23 +584,23 @@ def _halves_note(
     ]
     if apart:
         more = f" and {len(apart) - 8} more sets" if len(apart) > 8 else ""
-        notes.append(f"the second half tells apart {'; '.join(apart[:8])}{more}")
+        notes.append(f"the second half separates {'; '.join(apart[:8])}{more}")
     return notes
 
 
 def _terms(
     treatments: Floats, count: int, wanted: Sequence[Members] | None, order: int, taken_up: Floats
 ) -> tuple[list[Members], list[list[Members]], list[Members]]:
-    """Terms that can be told apart, the alias set of each, and those of `wanted` that cannot be estimated.
+    """Terms that can be estimated, the aliases of each, and those of `wanted` that cannot be estimated.
 
-    Columns that are equal up to sign are aliases. treatments (R, k): each once, or as the trials ran, where
-    blocks are not orthogonal to terms; `taken_up` (R, ...): columns that are taken already.
+    Columns that are equal up to sign are aliases. treatments (R, k): each once, or one row a trial where
+    blocks are not orthogonal to terms; `taken_up` (R, ...): columns that are in the model already.
     """
     candidates: list[Members] = []
     for size in range(1, min(order, count) + 1):
         candidates += combinations(range(count), size)
     basis = _base(treatments)
-    # A factorial or regular fraction, of which a few runs may be missing.
+    # A factorial or regular fraction; a few runs may be missing.
     different = len(np.unique(treatments, axis=0))
     whole = different == len(treatments) == 1 << len(basis)
     if wanted is None and 4 * different > 3 << len(basis):
@@ -620,17 +621,17 @@ def _terms(
         independent.take(column)
         if np.isin(column, (-1.0, 1.0)).all():
             taken.add(_signature(column))
-    # Small words claim their columns first: with runs missing, main effects stay estimable.
+    # Short words first, so that main effects stay estimable where runs are missing.
     for members in sorted(words, key=lambda w: (len(groups.get(_mark(treatments, w), [w])[0]), len(w))):
         column = _column(treatments, members)
         mark = _signature(column)
         same = groups.get(mark, [members])
-        # Different columns of a whole fraction are orthogonal.
+        # Different columns of a whole fraction are orthogonal, so independence needs no test.
         if mark in taken or not (np.any(column != column[0]) if whole else independent.take(column)):
             lost.append(members)
             continue
         taken.add(mark)
-        # A main effect is more likely than an interaction; else the word of the base factors stands.
+        # A main effect is more likely than an interaction, so it names the set.
         main = [w for w in same if len(w) == 1]
         name = main[0] if main and wanted is None else members
         chosen.append(name)
@@ -648,21 +649,21 @@ def _mark(treatments: Floats, members: Members) -> bytes:
 
 
 def _signature(column: Floats) -> bytes:
-    """The same for a column and its negative."""
+    """A key that is equal for a column (R,) of ±1 and its negative."""
     return bytes((column * column[0]).astype(np.int8))
 
 
 class _Independent:
-    """Columns (R,) that are no combination of each other, as an orthonormal basis of what they span."""
+    """Linearly independent columns (R,), as an orthonormal basis of their span."""
 
     def __init__(self, rows: int) -> None:
         self._basis, self._count = np.empty((rows, 16)), 0
 
     def take(self, column: Floats) -> bool:
-        """Whether it is independent of those before it; then it is one of them."""
+        """Whether `column` is independent of those taken before; if so, it is added."""
         basis = self._basis[:, : self._count]
         rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)  # what rounding left
+        rest -= basis @ (basis.T @ rest)  # again, against rounding
         size = float(rest @ rest)
         if self._count >= column.size or size <= _DEPENDENT * float(column @ column):
             return False
@@ -674,7 +675,7 @@ class _Independent:
 
 
 def _base(treatments: Floats) -> list[int]:
-    """Factors whose columns are no products of earlier ones."""
+    """Base factors: those whose columns are no products of earlier columns."""
     marks = {_signature(np.ones(len(treatments)))}
     basis: list[int] = []
     products = [np.ones(len(treatments))]
@@ -703,7 +704,7 @@ def _halves(data: Trials) -> Ints:
 
 
 def _are_blocks(data: Trials, number: Ints) -> bool:
-    """Every treatment (of a half) ran once in each of two or more replicates."""
+    """Whether every treatment (of a half) ran once in each of two or more replicates."""
     half, whole, most = _halves(data), 0, 0
     for h in np.unique(half):
         replicates = np.unique(data.block[half == h]).size
@@ -716,8 +717,10 @@ def _are_blocks(data: Trials, number: Ints) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Least squares: mean, effects and values of further columns, with their variances for unit variance of a
-    trial (mean first), and what the further columns that are blocks have."""
+    """A least squares fit. coefficients: mean, effects (`count` of them, `values`) and the coefficients of
+    further columns such as blocks (`more`). `unit`, `more_unit`: their variances for unit variance of a
+    trial, `unit` with the mean first. design: columns of mean and effects, and further columns. q and the
+    inverse of r: QR decomposition of both."""
 
     y: Floats
     design: tuple[Floats, Floats]
@@ -755,12 +758,13 @@ class Model:
         return self.y - self.fitted
 
     def covariance(self, weights: Floats) -> Floats:
-        """Of every coefficient with this mean (N,) of the trials, for unit variance of a trial."""
+        """Covariance of every coefficient with the weighted sum of the trials by `weights` (N,), for unit
+        variance of a trial."""
         return np.asarray(self.inverse @ (self.q.T @ weights))
 
 
 def _least_squares(data: Trials, chosen: list[Members], more: Floats) -> Model:
-    """Mean, effects, and values of the columns `more` (N, ...), of which dependent ones are left out."""
+    """Fit of mean, effects and the columns `more` (N, ...), without those that are linearly dependent."""
     basis = _Independent(len(data.y))
     columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen)]
     for column in columns:
@@ -774,10 +778,10 @@ def _least_squares(data: Trials, chosen: list[Members], more: Floats) -> Model:
 
 
 def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
-    """The trials beside which it was noted."""
+    """The trials for which the covariate `name` was noted."""
     if name not in data.beside:
         known = ", ".join(data.beside) or "nothing"
-        raise ValueError(f"{name} was not noted with the trials; beside them stand: {known}")
+        raise ValueError(f"{name} was not noted with the trials; noted were: {known}")
     known_of = np.isfinite(data.beside[name])
     if not known_of.any():
         raise ValueError(f"{name} was not noted with any trial")
@@ -787,7 +791,8 @@ def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
 
 
 def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | None:
-    """Slope on the covariate, which is the last column, and its variance for unit variance of a trial."""
+    """Slope on the covariate `name` (the last column of `group`), and its variance for unit variance of a
+    trial; None without a covariate."""
     if not name:
         return None
     more = model.design[1]
@@ -797,20 +802,20 @@ def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | N
 
 
 def _covariate_note(name: str, slope: float, se: float, df: float) -> str:
-    """What was taken off."""
+    """The note that states the slope on the covariate, with its 95 % interval."""
     margin = t_limit(df) * se
-    words = f"taken off is what follows {name}: {slope:.3g} for each unit of it"
+    words = f"what follows {name} is taken off: {slope:.3g} for each unit of it"
     if not np.isfinite(margin):
         return words
-    sure = "" if abs(slope) > margin else ", which may be nothing"
+    sure = "" if abs(slope) > margin else ", not distinguishable from zero"
     return f"{words} (95 %: {slope - margin:.3g} to {slope + margin:.3g}){sure}"
 
 
 def _pure_error(
     y: Floats, number: Ints, treatments: int, group: Floats, covariate: bool = False
 ) -> tuple[float, int, float, int]:
-    """Sum of squares and degrees of freedom within treatments (blocks taken out), and of the blocks; a
-    covariate is the last column of `group`, and is none of these."""
+    """Sum of squares and degrees of freedom within treatments (blocks removed), and of the blocks. With
+    `covariate`, the last column of `group` is that and counts as neither."""
     counts = np.bincount(number, minlength=treatments)
 
     def within(column: Floats) -> Floats:
@@ -848,11 +853,11 @@ def _variance(
     lenth: Lenth | None,
     asked: bool,
 ) -> tuple[float, float]:
-    """Variance of one trial, and its degrees of freedom. `df`: what the terms leave. `asked`: the terms
-    `chosen` were asked for, so that what was left out is the error."""
+    """Variance of one trial, and its degrees of freedom. `df`: degrees of freedom that the terms leave.
+    `asked`: the user named the terms `chosen`, so those left out are the error."""
     if method == "replicates":
         if pure_df <= 0:
-            raise ValueError("no treatment ran twice, so replicates say nothing of the error")
+            raise ValueError("no treatment ran twice, so there is no error from replicates")
         return pure / pure_df, float(pure_df)
     if method == "interactions":
         high = np.array([len(m) > 1 for m in chosen], bool)
@@ -868,7 +873,7 @@ def _variance(
     return float("nan"), float("nan")
 
 
-# Many and long: the fields of an effect, each from another part of the analysis.
+# Long, with many parameters: the fields of an effect come from different parts of the analysis.
 def _effects(
     data: Trials,
     chosen: list[Members],
@@ -883,7 +888,7 @@ def _effects(
     looked: Simulated | None,
     notes: list[str],
 ) -> tuple[tuple[Effect, ...], Limit]:
-    """Effects with their tests, and the limit above which they are marked."""
+    """Effects with their tests, and the limit above which they are significant."""
     from scipy.special import ndtri, stdtr
 
     size = np.abs(values)
@@ -907,7 +912,7 @@ def _effects(
         margin = t_limit(df)
 
     def some(value: float) -> float:
-        """Chance that one or more passes if none is real."""
+        """Probability that one or more effects pass `value` if none is real."""
         if method == "lenth" and lenth is not None:
             return float(lenth_ratios(lenth.count)[1].p(np.array(value)))
         return float(largest_of(np.array([value]), count, df)[0])
@@ -985,7 +990,7 @@ def _effects(
     ), limit
 
 
-# Many: the sums that become its rows.
+# Many parameters: the sums that become its rows.
 def _anova(
     data: Trials,
     chosen: list[Members],
@@ -1006,7 +1011,7 @@ def _anova(
         return AnovaRow(source, ss, free, ms, f, p)
 
     n = len(data.y)
-    # N E^2 / 4 where columns are orthogonal; else what the sum of squares grows by without the term.
+    # N E^2 / 4 where columns are orthogonal; else the growth of the residual sum of squares without the term.
     rows = [
         row(_name(data, m), float(v) ** 2 / float(u), 1)
         for m, v, u in zip(chosen, model.values, model.unit[1:], strict=True)
@@ -1033,8 +1038,8 @@ def _anova(
 
 @dataclass(frozen=True)
 class Rank:
-    """A line of the SPT rank table: ties share a rank. What cannot be told from zero has none (0), nor has
-    what is below: `verdict` says which."""
+    """A line of the SPT rank table; ties share a rank. Effects that do not slow the program or cannot be
+    distinguished from zero have rank 0; `verdict` says which."""
 
     rank: int
     effect: Effect
@@ -1046,8 +1051,8 @@ Standing = Literal["slows", "helps", "not distinguishable from zero", "no error 
 
 
 def ranked(effects: Effects, tie: float | None = None) -> tuple[Rank, ...]:
-    """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before (None: a standard
-    error) they are equal. Only those beyond `Effects.limit` have a rank or help."""
+    """Main effects, largest first (NISTIR 5139, table 3). Effects within `tie` (None: one standard error) of
+    the one before share its rank. Only effects beyond `Effects.limit` have a rank or a verdict "helps"."""
     if tie is None:
         tie = next((e.se for e in effects.effects if np.isfinite(e.se)), 0.0)
     mains = sorted((e for e in effects.effects if len(e.members) == 1), key=lambda e: -e.value)

@@ -1,7 +1,7 @@
-"""What a factor model answers: which functions are best, missing cells, where systems cross.
+"""Answers of a factor model: the best functions, left-out cells, crossovers of systems.
 
-Source: Strohmaier, UTK-CS-97-354, tables 2 to 4; what it lacks (the choice, cells left out, crossings and
-their intervals) is ours.
+Source: Strohmaier, UTK-CS-97-354, tables 2 to 4. The choice by AICc, leaving cells out, crossovers and their
+intervals are not in the paper.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from desktop.progress import Progress
 
 #: The characteristic functions of the paper.
 THE_SEVEN = tuple(known.text for known in CHARACTERISTICS)
-#: What is fitted where nothing says which are best.
+#: Functions that are fitted where AICc cannot choose.
 DEFAULT_PAIR = ("1/p", "1/sqrt(p)")
 
 
 def known_functions(data: Measurements) -> tuple[str, ...]:
-    """What is compared: the seven, and those of the problem size where it is known."""
+    """Functions to compare: the seven, and those of the problem size where it is known."""
     return THE_SEVEN if data.size is None else (*SIZED, *THE_SEVEN)
 
 
@@ -44,9 +44,10 @@ def known_functions(data: Measurements) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Fits of all pairs (and singles) by ascending sum of squares. `dropped`: pairs that are no better than
-    one of their functions alone, or could not be fitted, with the reason. `best`: sum of squares if every
-    cell takes its own best pair (individual fits only, else NaN), and its number of parameters."""
+    """Fits of all pairs and singles by descending number of measurements, then ascending sum of squares.
+    `dropped`: pairs that are no better than one of their functions alone, and sets that could not be fitted,
+    with the reason. `best_sse`, `best_npar`: sum of squares if every cell takes its own best pair (individual
+    fits only, else NaN), and the number of parameters."""
 
     fits: tuple[ModelFit, ...]
     dropped: tuple[tuple[tuple[str, ...], str], ...]
@@ -65,7 +66,7 @@ def rank_pairs(
     starts: int = 3,
     progress: Progress | None = None,
 ) -> Ranking:
-    """All pairs and singles of `functions` (UTK-CS-97-354, tables 2, 3 and 4).
+    """Fits of all pairs and singles of `functions` (UTK-CS-97-354, tables 2, 3 and 4).
 
     Raises
     ------
@@ -111,13 +112,13 @@ def rank_pairs(
 
 # --- the functions and the response that fit best ---
 
-#: How many of the best are compared in every response, and named beside the chosen one.
+#: How many of the best sets of functions are compared in every response.
 _RIVALS = 5
 
 
 @dataclass(frozen=True)
 class Rival:
-    """What else could have been fitted, and by how much its AICc is more."""
+    """An alternative to the chosen fit; `more`: its AICc minus that of the chosen one."""
 
     functions: tuple[str, ...]
     response: str
@@ -126,10 +127,10 @@ class Rival:
 
 @dataclass(frozen=True, eq=False)
 class FactorChoice:
-    """The fit with the least AICc, and those that come next, of `tried` (functions and responses).
+    """The fit with the least AICc of `tried` combinations of functions and response, and the next best.
 
     AICc is that of t' for every response, so that logarithms and seconds compare. All fits have the same
-    measurements: cells that two functions do not fit take no part in the choice.
+    measurements: cells with points at one p only take no part in the choice of individual fits.
     """
 
     fit: ModelFit
@@ -147,7 +148,7 @@ def choose(
     positive: bool = False,
     progress: Progress | None = None,
 ) -> FactorChoice:
-    """The functions (all pairs and singles where none are given) and the response ("" for any) by AICc.
+    """Choose the functions (of all pairs and singles if none are given) and the response ("": any) by AICc.
 
     Raises
     ------
@@ -190,7 +191,7 @@ def choose(
             ranked.append((np.inf if bad else value, len(chosen), how, chosen))
     if not ranked:
         raise last or ValueError("there is nothing to fit")
-    ranked.sort(key=lambda one: (one[0], one[1]))  # the first of equals is the first that was asked for
+    ranked.sort(key=lambda one: (one[0], one[1]))  # stable: of equals the first in the order of `sets`
     best = ranked[0]
     rivals = tuple(
         Rival(chosen, how, float(value - best[0]))
@@ -210,7 +211,8 @@ def _wide_cells(data: Measurements) -> Measurements:
 
 
 def _best_of_cells(data: Measurements, fits: list[ModelFit]) -> tuple[float, int]:
-    """Table 3's row ``best, best``."""
+    """Sum of squares with the best fit of each cell, and its number of parameters (UTK-CS-97-354, table 3,
+    row ``best, best``); NaN if no cell is fitted."""
     key = data.code * len(data.systems) + data.system
     best = np.full(int(key.max()) + 1, np.inf)
     for fit in fits:
@@ -235,7 +237,7 @@ class CellCheck:
 
 
 def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[CellCheck, ...]:
-    """Every cell predicted by a joint fit to the others (what the paper lacks).
+    """Predict every cell by a joint fit to the others (not in the paper).
 
     Raises
     ------
@@ -251,7 +253,7 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
         inside = (data.code == c) & (data.system == s)
         points, error, reason = int(inside.sum()), float("nan"), ""
         try:
-            # Work is taken from the whole fit's transformation, so that errors compare.
+            # Fit t' as the whole fit has it, so that errors compare.
             rest = data.only(~inside)
             if fit.response.kind != "t":
                 rest = replace(rest, time=fit.response.y[~inside], work=None, peak=None, transformed=True)
@@ -271,16 +273,16 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
 # --- answers ---
 
 
-#: Where answers about p are looked for.
+#: Largest p of searches.
 LARGEST_P = 1e7
 
 
 def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P) -> float:
-    """p at which the time of a cell is least; `largest` if it falls all the way, NaN where the model says
-    nothing of the cell or its times are not all positive."""
+    """p at which the time of a cell is least; `largest` if it always falls, NaN where the model does not
+    determine the cell or its times are not all positive."""
 
     def time(p: Floats) -> Floats:
-        # t' without work and peak is the time times p, but for a factor of the cell.
+        # t' without work and peak is the time times p, up to a constant of the cell.
         value = fit.seconds(code, system, p)
         return value if fit.in_seconds else value / p
 
@@ -306,7 +308,7 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
 def shares(fit: ModelFit, code: int, system: int, p: Floats) -> Floats:
     """(functions, K): share of every function in the fitted time of a cell at p (K,), 0 to 1.
 
-    A part below zero is no time and has no share.
+    Negative parts count as zero.
     """
     p = np.asarray(p, np.float64)
     parts = np.maximum(fit.base(code, system, p).T * fit.delta[:, code, system][:, None], 0.0)
@@ -316,7 +318,7 @@ def shares(fit: ModelFit, code: int, system: int, p: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RatioOfTimes:
-    """How many times as long some cells take as others at p, with its 95 % interval."""
+    """Ratio of the times of some cells to those of others at p, with its 95 % interval."""
 
     p: float
     value: float
@@ -332,8 +334,8 @@ class RatioOfTimes:
 def ratio_of_times(
     fit: ModelFit, slow: Sequence[tuple[int, int]], fast: Sequence[tuple[int, int]], p: float
 ) -> RatioOfTimes:
-    """Of the geometric means of the times of cells (code, system), as many of each: seconds where they are
-    known, else t'. NaN where a time is not above zero."""
+    """Geometric mean time of the cells `slow` over that of `fast` at p; cells are (code, system), times
+    seconds where they are known, else t'. NaN where a time is not positive."""
     at, log = np.array([p]), 0.0
     parts: list[tuple[int, int, Floats]] = []
     with np.errstate(all="ignore"):
@@ -355,7 +357,7 @@ def _grid(fit: ModelFit) -> Floats:
 
 
 def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterval, ...]:
-    """Where systems a and b take the same time for a code, up to `FARTHEST` times the measured p."""
+    """Where systems a and b take the same time for a code, up to `FARTHEST` times the largest measured p."""
 
     def difference(p: Floats) -> tuple[Floats, Floats]:
         parts, log = [], []
@@ -384,8 +386,8 @@ def half_share_places(fit: ModelFit, code: int, system: int, function: int) -> t
 
 
 def fastest_place(fit: ModelFit, code: int, system: int) -> PInterval:
-    """Where the time of a cell is least (the end of the range if it falls all the way), from the p at which
-    it may no longer fall to that from which on it certainly rises."""
+    """Where the time of a cell is least (the end of the range if it always falls), with the interval from the
+    first p where it does not certainly fall to the last where it does not certainly rise."""
     step, p = 1e-4, _grid(fit)
     scale = np.ones_like(p) if fit.response.kind == "t" else p
     before, at, after = (

@@ -1,8 +1,9 @@
 """Least squares of the product model on cells that were reduced to triangles.
 
-Every cell (code, system) becomes a triangle of as many rows as there are functions (QR), after which the
-number of measurements plays no part; nothing is squared that need not be. The model is linear in the work
-for fixed speeds and the other way round: alternate from several starts, then polish all parameters at once.
+A QR decomposition reduces every cell (code, system) to a triangle with one row a function, so the cost no
+longer depends on the number of measurements, and normal equations are avoided where possible. The model is
+linear in the work for fixed speeds and vice versa: alternate from several starts, then refine all parameters
+at once.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class Measurements:
         return int(self.p.size)
 
     def only(self, keep: Flags) -> Measurements:
-        """Some of the rows; the names stay as they are."""
+        """The rows where `keep` (N,) is true; all names are kept."""
         rows = {name: getattr(self, name)[keep] for name in ("code", "system", "p", "time")}
         return replace(self, **rows, size=None if self.size is None else self.size[keep])
 
     def size_at(self, code: int, system: int, p: Floats) -> Floats | None:
-        """Problem size at p (K,) of a cell: in proportion to p where that was so (weak scaling), else the
-        largest that was run; of the code, or of all, where the cell was never measured."""
+        """Problem size (K,) of a cell at p (K,): proportional to p where it was measured so (weak scaling),
+        else the largest measured; from the code, or from all, where the cell was never measured."""
         if self.size is None:
             return None
         mine = (self.code == code) & (self.system == system)
@@ -62,7 +63,7 @@ class Measurements:
 
 
 def sums(number: Ints, values: Floats, size: int) -> Floats:
-    """Sum of the values of every number below `size`."""
+    """(size,) sum of the values (K,) that have each number (K,)."""
     return np.asarray(np.bincount(number, values, minlength=size), np.float64)
 
 
@@ -71,8 +72,8 @@ def sums(number: Ints, values: Floats, size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FactorCells:
-    """K non-empty cells: code, system, points (K,); triangle (K, I, I), target (K, I), rest (K,) = the sum
-    of squares that no delta can remove."""
+    """K non-empty cells: code, system, points (K,); triangle (K, I, I), target (K, I), rest (K,): the
+    residual sum of squares of each cell's best deltas."""
 
     code: Ints
     system: Ints
@@ -92,7 +93,8 @@ class FactorCells:
 
 
 def reduce(data: Measurements, columns: Floats, y: Floats) -> FactorCells:
-    """One batched QR over all cells, padded with zero rows to the largest."""
+    """Cells reduced to triangles by one batched QR, padded with zero rows to the largest cell. columns
+    (N, I), y (N,)."""
     count = columns.shape[1]
     key = data.code * len(data.systems) + data.system
     keys, number, points = np.unique(key, return_inverse=True, return_counts=True)
@@ -120,7 +122,7 @@ def reduce(data: Measurements, columns: Floats, y: Floats) -> FactorCells:
 class Product:
     """Least squares of target = base . (w[code] * v[system]) over rows, v = 1/r, some parameters fixed.
 
-    Parameters are stacked as w (codes * I) and v (systems * I); `free` says which are not fixed.
+    Parameters are stacked as w (codes * I), then v (systems * I); `free` marks those that are not fixed.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class Product:
         self.base, self.target, self.code, self.system, self.shape = base, target, code, system, shape
         self.free, self.log = free, log
         count = base.shape[1]
-        # Which parameters a row touches: its code's w, then its system's v.
+        # Indices of a row's parameters: its code's w, then its system's v.
         self.touched = np.concatenate(
             [
                 code[:, None] * count + np.arange(count),
@@ -159,7 +161,7 @@ class Product:
             return np.where(fit > 0, np.log(self.target) - np.log(fit), np.inf)
 
     def slopes(self, theta: Floats) -> Floats:
-        """(rows, 2 I): derivatives of the fit by the parameters that a row touches."""
+        """(rows, 2 I): derivatives of the fit with respect to each row's parameters (`touched`)."""
         w, v = self.split(theta)
         slopes = np.concatenate([self.base * v[self.system], self.base * w[self.code]], axis=1)
         if self.log:
@@ -167,7 +169,7 @@ class Product:
         return slopes
 
     def normal(self, theta: Floats, residual: Floats) -> tuple[Floats, Floats]:
-        """Gradient (up to sign) and J'J of the free parameters."""
+        """J'r (the negative gradient) and J'J of the free parameters."""
         slopes = self.slopes(theta)
         gradient = sums(self.touched.ravel(), (slopes * residual[:, None]).ravel(), self.size)
         pairs = self.touched[:, :, None] * self.size + self.touched[:, None, :]
@@ -182,10 +184,10 @@ class Product:
         return dense[:, self.free]
 
     def polish(self, theta: Floats, total: float, positive: bool) -> tuple[Floats, float, bool]:
-        """Levenberg-Marquardt; parameters, sum of squares, and whether the gradient vanished.
+        """Levenberg-Marquardt: parameters, sum of squares, and whether the gradient vanished.
 
-        `positive`: steps end where a parameter would fall below zero. One at zero is held there for as long
-        as the gradient presses it down, and let go when it does not.
+        `positive`: parameters are projected to be at least zero. One at zero is fixed for as long as the
+        gradient pushes it below zero.
         """
         free, residual = np.flatnonzero(self.free), self.residual(theta)
         sse = float(residual @ residual)
@@ -195,7 +197,7 @@ class Product:
             loose = ~(positive & (theta[free] == 0.0) & (gradient <= 0.0))
             gradient, square = gradient[loose], square[np.ix_(loose, loose)]
             scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
-            # Of the cosine between residual and columns; below this it is rounding.
+            # The cosine between residual and each column is rounding below this.
             settled = bool((np.abs(gradient) <= 1e-11 * scale * np.sqrt(total)).all())
             if settled:
                 break
@@ -213,7 +215,7 @@ class Product:
                 if value < sse:
                     step = (ahead - theta)[free[loose]]
                     promised = float(step @ (2.0 * gradient - square @ step))
-                    # Steps that go too far, as those of logarithms may, gain much less than a plane would.
+                    # Steps that are too long, as logarithms may make them, gain much less than predicted.
                     damping = max(damping / 10, 1e-15) if sse - value > promised / 4 else damping * 10
                     theta, residual, sse, improved = ahead, tried, value, True
                     break
@@ -228,7 +230,8 @@ class Product:
 def alternate(
     cells: FactorCells, shape: tuple[int, int], v: Floats, total: float, positive: bool
 ) -> tuple[Floats, Floats]:
-    """Alternating least squares from speeds v (systems, I): w for fixed v, v for fixed w, again."""
+    """w (codes, I) and v (systems, I) by alternating least squares from `v`: w for fixed v, v for fixed w.
+    `total`: sum of squares of the response, for the end of the iteration."""
     count = v.shape[1]
     square = np.zeros((*shape, count, count))
     mixed = np.zeros((*shape, count))
@@ -253,10 +256,10 @@ def alternate(
 
 
 def _solve(square: Floats, mixed: Floats) -> Floats:
-    """Symmetric systems (K, I, I); where one is singular, the shortest solution."""
+    """Solutions (K, I) of symmetric systems (K, I, I); where one is singular, that of least norm."""
     scale = np.sqrt(np.maximum(np.diagonal(square, axis1=1, axis2=2), 1e-300))
     scaled = square / (scale[:, :, None] * scale[:, None, :])
-    # As np.linalg.pinv of a symmetric matrix does, which takes four times as long around the same `eigh`.
+    # The same as np.linalg.pinv of a symmetric matrix, in a quarter of its time.
     values, vectors = np.linalg.eigh(scaled)
     size = np.abs(values)
     regular = size > 1e-13 * size.max(1, keepdims=True)
@@ -266,7 +269,7 @@ def _solve(square: Floats, mixed: Floats) -> Floats:
 
 
 def _solve_positive(square: Floats, mixed: Floats) -> Floats:
-    """The same with no value below zero: the best of all choices of values that are zero."""
+    """The same with non-negative solutions: the best over all subsets of values that are zero."""
     count = mixed.shape[1]
     best, gain = np.zeros_like(mixed), np.zeros(len(mixed))
     for size in range(1, count + 1):
@@ -282,7 +285,8 @@ def _solve_positive(square: Floats, mixed: Floats) -> Floats:
 
 
 def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random: int) -> list[Floats]:
-    """Speeds (as 1/r) to start from: all 1; the best rank-one fit of the individual deltas; random ones."""
+    """Starting values (systems, I) of 1/r: all 1; the best rank-one fit of the individual deltas; `random`
+    random ones."""
     speeds = [np.ones((shape[1], count))]
     sound = cells.fitted_alone
     if sound.any():
@@ -290,7 +294,7 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
         known = np.zeros(shape, bool)
         known[cells.code[sound], cells.system[sound]] = True
         delta[known] = np.linalg.solve(cells.triangle[sound], cells.target[sound][:, :, None])[:, :, 0]
-        # `known[...] = True` above is in the order of cells, as `delta[known]` is: both row by row.
+        # `delta[known]` is row by row, which is the order of the cells.
         v = np.ones((shape[1], count))
         for _ in range(30):
             w = np.einsum("csi,si->ci", delta, v) / np.maximum(known @ (v * v), 1e-300)
@@ -306,12 +310,12 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
 def references(
     data: Measurements, cells: FactorCells, reference: str | None, functions: list[str]
 ) -> tuple[Floats, list[str]]:
-    """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
-    part of the table; parameters that no measurement touches are fixed at 0.
+    """Values of fixed parameters, (parameters,), NaN for free ones; and warnings. Each function has one
+    reference (1) in each connected part of the table; parameters without measurements are fixed at 0.
 
     Raises
     ------
-    ValueError : `reference` is no system or code, or has no measurements.
+    ValueError : `reference` is not a system or code, or has no measurements.
     """
     shape, count = (len(data.codes), len(data.systems)), len(functions)
     fixed = np.full((sum(shape), count), np.nan)
@@ -342,14 +346,14 @@ def references(
 
 
 def parts_of(cells: FactorCells, shape: tuple[int, int], function: int) -> Ints:
-    """(codes + systems,) which connected part of the table each belongs to, by the cells that hold anything
-    of a function; a code or system by itself is a part of its own."""
+    """(codes + systems,) number of the connected part of the table that each belongs to; cells in which the
+    function is not zero connect them, and a code or system without any is a part of its own."""
     touched = np.linalg.norm(cells.triangle[:, :, function], axis=1) > 0
     return _parts(cells.code[touched], cells.system[touched] + shape[0], sum(shape))
 
 
 def _parts(a: Ints, b: Ints, nodes: int) -> Ints:
-    """Connected parts of a graph: the smallest node of each node's part."""
+    """(nodes,) connected component of each node, as its smallest node, of a graph with edges a - b."""
     label = np.arange(nodes)
     while True:
         low = np.minimum(label[a], label[b])
@@ -364,7 +368,8 @@ def _parts(a: Ints, b: Ints, nodes: int) -> Ints:
 def normalised(
     theta: Floats, fixed: Floats, shape: tuple[int, int], count: int, cells: FactorCells
 ) -> tuple[Floats, bool]:
-    """The same products with the references at 1, function by function and part by part."""
+    """Parameters with the same products and the references at 1, for each function and connected part; and
+    whether that is possible (no reference vanishes)."""
     split = shape[0]
     table, wanted = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
     for i in range(count):
@@ -392,7 +397,7 @@ def inverse_of(product: Product, theta: Floats) -> tuple[float, Floats, Floats]:
     if sizes[0] > 1e-10 * sizes[-1]:
         sizes = np.sqrt(sizes)
     else:
-        # Squared, the smallest sizes drown in rounding; take them from the Jacobian itself.
+        # The smallest singular values of J'J are lost to rounding; take them from the Jacobian itself.
         upper = np.linalg.qr(product.jacobian(theta) / scale, mode="r")
         _, sizes, right = np.linalg.svd(upper)
         sizes, right = sizes[::-1], right[::-1].T

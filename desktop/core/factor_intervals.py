@@ -1,14 +1,14 @@
-"""At which level a factor model may be believed: intervals, the test of its form, points that stand out.
+"""Confidence in a factor model: prediction intervals, the test of the product form, outliers.
 
-The asymptotic errors of `desktop.core.factor_model` hold if the model does. What is stated here holds also
-where the product form, or the functions of p, are only nearly right: widths are taken from predictions of
-cells, and of largest p, that were left out. Leaving out is done in closed form (the rows of one cell change
-only its code's and its system's parameters), so that it costs no further fit; but for the largest p of all
-cells of a joint fit, which are left out at once.
+The asymptotic errors of `desktop.core.factor_model` hold if the model does. The intervals here also hold
+where the product form, or the functions of p, are only approximately right: their widths come from
+predictions of left-out cells, and of the left-out largest p. Leaving out is computed in closed form (the rows
+of one cell change only its code's and its system's parameters) without another fit, except for the largest p
+of all cells of a joint fit, which are left out at once.
 
 Sources: Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, for the spread of small cells; Vovk, Gammerman,
-Shafer, Algorithmic Learning in a Random World (2005), for quantiles of what was left out. How often each
-interval holds is measured in ``tests/benchmarks/factor_model.py``.
+Shafer, Algorithmic Learning in a Random World (2005), for quantiles of left-out errors. The coverage of each
+interval is measured in ``tests/benchmarks/factor_model.py``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from desktop.core.factor_model import ModelFit, exact, fit_individual, fit_joint
 from desktop.core.factor_response import respond
 
 CONFIDENCE = 0.95
-#: Chance that a row of a sound table is accused, over all its rows; that the product form is rejected
-#: where it holds.
+#: Probability that any row of a sound table is accused; that the product form is rejected where it holds.
 SUSPECT, REJECT = 0.05, 0.05
-#: Degrees of freedom of the heaviest tails that the errors of sound rows are thought to have. As limits are
-#: averaged over tails, what is stated holds down to 3.
+#: Degrees of freedom of the heaviest tails that are assumed for errors of sound rows. As limits are averaged
+#: over tails, the stated probability holds down to 3 degrees of freedom.
 HEAVIEST = 2.2
-#: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
+#: Beyond the measured p, intervals get their full width after so many factors e, so bands have no step.
 AT_ONCE = 0.4
 
 
@@ -52,7 +51,7 @@ def quantile(df: float | Floats, confidence: float = CONFIDENCE) -> float | Floa
 
 @dataclass(frozen=True)
 class FTest:
-    """Does the product form hold? Small p: it does not in the strict sense."""
+    """F test of the product form; a small p says that it does not hold exactly."""
 
     f: float
     df1: int
@@ -61,11 +60,11 @@ class FTest:
 
 
 def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
-    """Joint against individual fits of the same functions.
+    """F test of the joint fit against individual fits of the same functions.
 
-    A cell that has points at fewer different p than there are functions is met by any values there, so its
-    part in the individual sum of squares is that of its repeats. None if the individual fits leave no degrees
-    of freedom or no error, or use other measurements.
+    A cell with fewer different p than functions is fitted exactly at each p, so only its repeats contribute
+    to the individual sum of squares. None if the individual fits leave no degrees of freedom or no error, or
+    use other measurements.
     """
     if joint.data is not individual.data and joint.n != individual.n:
         return None
@@ -89,8 +88,8 @@ def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
 
 
 def criterion(fit: ModelFit) -> float:
-    """AICc with the responses on one scale, that of t', so that it compares them; -inf where nothing is left
-    over. The density of t' is that of what was fitted times its derivative: 1/t' for its logarithm."""
+    """AICc on the scale of t', so that it compares fits of different responses; -inf for exact fits. The
+    density of t' is that of the fitted response times its derivative, which is 1/t' for the logarithm."""
     if exact(fit):
         return -np.inf
     change = 0.0
@@ -113,13 +112,13 @@ VERDICTS = (
 
 
 def suspects(fit: ModelFit) -> Ints:
-    """Rows worth a look: their residual is too large for so many rows of normal errors (Bonferroni)."""
+    """Rows whose residual is too large for normal errors of that many rows (Bonferroni): worth a look."""
     return _beyond_normal(fit, _scores(fit))
 
 
 def accused(fit: ModelFit) -> Ints:
-    """Those `suspects` that are also beyond what errors with tails like those of the other rows reach: in
-    `SUSPECT` of tables or less, whatever their tails."""
+    """Those `suspects` that are too large even for errors with tails as heavy as those of the other rows. At
+    most `SUSPECT` of sound tables have one, whatever their tails."""
     score = _scores(fit)
     beyond = _beyond_normal(fit, score)
     return (
@@ -133,12 +132,13 @@ def _beyond_normal(fit: ModelFit, score: Floats) -> Ints:
 
 
 def _scores(fit: ModelFit) -> Floats:
-    """(N,) externally studentized residuals as a normal distribution has them; NaN where not known.
+    """(N,) sizes of externally studentized residuals, converted to quantiles of the normal distribution; NaN
+    where not known.
 
-    Of individual fits the spread is that of the cell's other rows. For its worst row it is drawn to that of
-    the other cells, as few rows hardly tell it; a row beside a wrong one would stand out by it. Of logarithms
-    the smaller of residual and relative error counts, so that neither normal nor log-normal errors, which
-    differ in the tails only, stand out.
+    In individual fits the spread is that of the cell's other rows. For the cell's worst row only it is shrunk
+    to that of the other cells, as few rows determine it badly; elsewhere that would make rows beside a wrong
+    one stand out. Of logarithms the smaller of residual and relative error counts, so that neither normal nor
+    log-normal errors, which differ in the tails only, stand out.
     """
     from scipy.special import ndtri, stdtr
 
@@ -165,7 +165,7 @@ def _scores(fit: ModelFit) -> Floats:
 
 
 def _relative(fit: ModelFit) -> Floats:
-    """(N,) by what a residual of logarithms becomes the smaller of it and the relative error."""
+    """(N,) factor from a residual of logarithms to the smaller of it and the relative error; else 1."""
     if fit.response.kind != "log":
         return np.ones(len(fit.data))
     with np.errstate(all="ignore"):
@@ -173,11 +173,11 @@ def _relative(fit: ModelFit) -> Floats:
 
 
 def tail_limit(size: Floats, beyond: int) -> float:
-    """What the largest of sizes (n,) of errors passes in `SUSPECT` of samples with such tails.
+    """The limit that the largest of n errors exceeds in `SUSPECT` of samples with tails as in `size` (n,).
 
-    Errors are Student's t of any scale and degrees of freedom (`HEAVIEST` to normal, evenly in the inverse),
-    each as likely as the sizes without the `beyond` largest say (at most one in twenty of all), of which
-    nothing but that they are the largest is used.
+    Errors follow Student's t with unknown scale and degrees of freedom (`HEAVIEST` to normal, uniform in the
+    inverse), weighted with the likelihood of the sizes; the `beyond` largest (at most one in twenty) count as
+    censored.
     """
     from scipy.special import gammaln, stdtr
 
@@ -203,12 +203,12 @@ def tail_limit(size: Floats, beyond: int) -> float:
     return float(np.exp(high))
 
 
-# --- what is left out, in closed form ---
+# --- leaving rows out, in closed form ---
 
 
 def _slopes(fit: ModelFit, code: Ints, system: Ints, base: Floats, value: Floats) -> Floats:
-    """(K, P): derivatives of the fit (or its logarithm) by the parameters that a row touches: its cell's
-    deltas, or its code's works and the inverse speeds of its system."""
+    """(K, P): derivatives of the fit (or its logarithm) with respect to the parameters of a row: its cell's
+    deltas or, in joint fits, its code's works and its system's inverse speeds."""
     if fit.kind == "joint":
         base = np.concatenate([base / fit.speed.T[system], base * fit.work.T[code]], axis=1)
     with np.errstate(all="ignore"):
@@ -216,7 +216,8 @@ def _slopes(fit: ModelFit, code: Ints, system: Ints, base: Floats, value: Floats
 
 
 def _units(fit: ModelFit, code: Ints, system: Ints) -> Floats:
-    """(K, P, P): covariance of the same parameters over the variance of a row; NaN where not determined."""
+    """(K, P, P): covariance of the parameters of `_slopes` for unit variance of a row; NaN where not
+    determined."""
     cells, number = np.unique(np.stack([code, system], axis=1), axis=0, return_inverse=True)
     units: list[Floats] = []
     for c, s in cells.tolist():
@@ -237,7 +238,7 @@ def _units(fit: ModelFit, code: Ints, system: Ints) -> Floats:
 
 
 def _base(fit: ModelFit, rows: Ints) -> Floats:
-    """(K, functions): what the deltas of measurements are multiplied with."""
+    """(K, functions): coefficients of the deltas in the response of the measurements `rows` (K,)."""
     functions = [characteristic(f) for f in fit.functions]
     size = None if fit.data.size is None else fit.data.size[rows]
     base = np.stack([f.u(fit.data.p[rows], size) for f in functions], axis=1)
@@ -246,9 +247,9 @@ def _base(fit: ModelFit, rows: Ints) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """Groups of rows of one cell each, predicted without them. row, group (K,): which; error (K,) in the
-    units of residuals; spread (K,): variance of the prediction over that of a row; gone (G,): what of the
-    cell's sum of squares goes with the group."""
+    """Predictions of groups of rows, each of one cell, by fits without the group. row, group (K,): indices;
+    error (K,): in units of residuals; spread (K,): variance of the prediction over that of a row; gone (G,):
+    decrease of the cell's sum of squares without the group."""
 
     row: Ints
     group: Ints
@@ -258,7 +259,8 @@ class _Left:
 
 
 def _leave_out(fit: ModelFit, group: Ints) -> _Left:
-    """`group` (N,): -1 for rows that stay. Groups that the others do not determine are not predicted."""
+    """Leave each group out. group (N,): its number, -1 for rows that stay. Groups whose parameters the other
+    rows do not determine are not in the result."""
     row = np.flatnonzero((group >= 0) & fit.used)
     _, first, number = np.unique(group[row], return_index=True, return_inverse=True)
     count, functions = int(first.size), len(fit.functions)
@@ -297,15 +299,16 @@ def _leave_out(fit: ModelFit, group: Ints) -> _Left:
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """How wide intervals of a fit are, in the units of its residuals.
+    """Widths of the intervals of a fit, in the units of its residuals.
 
     spread, df : (codes, systems) standard deviation of a measurement, and its degrees of freedom. reach :
-    (2, codes, systems) least and largest p from which a cell is known, its own, or of what its code and its
-    system have in common. form : the test of a joint fit's product form. lack, lack_df : by how much the
-    squares between cells exceed all (1 if nothing speaks against the form), which parameters vary with. cell,
-    cell_df, cell_times : variance of the prediction of a cell never measured over what it would be if the
-    form held, with degrees of freedom, and times of their quantile. rise : growth of the variance for every
-    factor e beyond the reach, found from the largest p of `ends` cells; times of the quantile `far_times`.
+    (2, codes, systems) least and largest p of a cell or, of one never measured, of the range that the other
+    cells of both its code and its system cover. form : the test of a joint fit's product form. lack,
+    lack_df : mean square of the lack of fit over the residual variance (1 if the form is not rejected), a
+    factor of the parameters' variances, and its degrees of freedom. cell, cell_df, cell_times : factor of the
+    prediction variance of a cell never measured, with degrees of freedom, and a factor of their quantile.
+    rise : relative growth of the variance for every factor e beyond the reach, from the largest p of `ends`
+    cells; far_times : a factor of the quantile there.
     """
 
     spread: Floats
@@ -323,7 +326,7 @@ class Widths:
 
 
 def widths(fit: ModelFit) -> Widths:
-    """Found once for a fit, and kept with it."""
+    """The widths of a fit, computed once and cached in it."""
     known = fit.__dict__.get("_widths")
     if known is None:
         known = _widths(fit)
@@ -369,17 +372,17 @@ def _widths(fit: ModelFit) -> Widths:
 
 
 def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[float, float, int]:
-    """From all cells without their largest p, and without their two largest: growth of the variance with the
-    logarithm of the distance, times of the quantile, number of cells. `holds`: that of a joint fit's form.
+    """`rise`, `far_times` and `ends` of `Widths`, from predictions of all cells without their largest p, and
+    without their two largest. `common`: see `_common`; `holds`: whether a joint fit's form holds.
 
-    Cells fitted alone do not know of each other, so one is left out at a time. In a joint fit each would be
-    predicted by the largest p of the others, which is what a further p has not: all are left out at once.
+    Cells of individual fits are independent, so each is left out alone. In a joint fit the largest p of the
+    other cells would help the prediction, which a p beyond all has not: all are left out at once.
     """
     data, count = fit.data, len(fit.functions)
     cell = np.where(fit.used, data.code * len(data.systems) + data.system, -1)
     levels, level = np.unique(np.stack([cell, data.p], axis=1), axis=0, return_inverse=True)
     level = level.ravel()
-    # of every level: how many of its cell are above, and how many there are
+    # of the level of each row: how many of its cell are above, and how many its cell has
     last = np.searchsorted(levels[:, 0], levels[:, 0], "right") - 1
     above = (last - np.arange(len(levels)))[level]
     deep = (last + 1 - np.searchsorted(levels[:, 0], levels[:, 0], "left"))[level]
@@ -413,15 +416,15 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
 
 
 def _without_all(fit: ModelFit, chosen: Flags) -> tuple[Ints, Floats, Floats]:
-    """Rows that a joint fit without all of them predicts: which, their squared errors over their variances,
-    and degrees of freedom."""
+    """Predictions of the `chosen` rows by a joint fit without them: row indices, squared errors over their
+    variances, and degrees of freedom, (K,) each."""
     data, none = fit.data, np.empty(0)
     try:
         rest = fit_joint(data.only(fit.used & ~chosen), fit.functions, fit.response.kind, starts=0)
     except ValueError:  # too few are left
         return np.empty(0, np.int64), none, none
     row = np.flatnonzero(chosen)
-    scale = fit.response.factor / rest.response.factor  # without operations t' is over a median of the table
+    scale = fit.response.factor / rest.response.factor  # without operations t' is divided by a median of rows
     z = np.empty(row.size)
     for c, s in np.unique(np.stack([data.code[row], data.system[row]], axis=1), axis=0).tolist():
         mine = (data.code[row] == c) & (data.system[row] == s)
@@ -435,7 +438,7 @@ def _without_all(fit: ModelFit, chosen: Flags) -> tuple[Ints, Floats, Floats]:
 def _without(
     fit: ModelFit, chosen: Flags, cell: Ints, common: tuple[float, float]
 ) -> tuple[Ints, Floats, Floats]:
-    """The same of cells fitted alone, each without its own rows."""
+    """The same for individual fits, each cell without its own chosen rows."""
     count = len(fit.functions)
     left = _leave_out(fit, np.where(chosen, cell, -1))
     named, out = np.unique(cell[chosen], return_counts=True)
@@ -449,8 +452,8 @@ def _without(
 
 
 def conformal(score: Floats, weight: Floats, count: int) -> float:
-    """What a further one of `count` exchangeable groups stays below as often as is stated, at least 1; the
-    largest score where they are too few to say."""
+    """The quantile, at least 1, that the score of a further exchangeable group stays below with probability
+    `CONFIDENCE`, from (K,) scores with weights of `count` groups; the largest score if these are too few."""
     order = np.argsort(score)
     total = np.cumsum(weight[order]) / weight.sum()
     at = int(np.searchsorted(total, min(CONFIDENCE * (count + 1) / count, 1.0) - 1e-12))
@@ -458,21 +461,21 @@ def conformal(score: Floats, weight: Floats, count: int) -> float:
 
 
 def _moderated(fit: ModelFit) -> tuple[Floats, Floats, tuple[float, float]]:
-    """Spread and degrees of freedom (codes, systems) of cells fitted alone, each drawn to that of all as far
-    as they agree: what is common (degrees of freedom, variance) counts as further measurements."""
+    """Spread and degrees of freedom (codes, systems) of individual fits, shrunk to that of all cells as far
+    as they agree (Smyth 2004), and the prior that does it: its degrees of freedom and variance."""
     shape = fit.points.shape
     squares, spare = _cells(fit)
     common, centre = _common(squares, spare)
     own = squares / np.maximum(spare, 1.0)
     s2, df = _mixed(own, spare, common, centre)
     there = (fit.points.ravel() > 0) & (df > 0)
-    # What is common is not better known than from the rows of all cells.
+    # The prior is not known better than the rows of all cells determine it.
     df = np.where(there, np.minimum(df, spare.sum()), 0.0)
     return np.where(there, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
 
 
 def _cells(fit: ModelFit) -> tuple[Floats, Floats]:
-    """Sum of squares and degrees of freedom (codes x systems,) of cells fitted alone; 0 without any."""
+    """Sum of squares and degrees of freedom (codes x systems,) of individual fits; 0 without any."""
     cell = (fit.data.code * fit.points.shape[1] + fit.data.system)[fit.used]
     spare = np.maximum(fit.points.ravel() - len(fit.functions), 0).astype(np.float64)
     return np.where(spare > 0, sums(cell, fit.residual[fit.used] ** 2, spare.size), 0.0), spare
@@ -487,8 +490,7 @@ def _grid() -> tuple[Floats, Floats]:
 
 
 def _common(squares: Floats, spare: Floats) -> tuple[float, float]:
-    """What the variances of cells have in common: as how many further degrees of freedom of each it counts,
-    and how large it is."""
+    """The common prior of the variances of cells (Smyth 2004): its degrees of freedom (0: none) and value."""
     from scipy.special import polygamma, psi
 
     squares, spare = squares[spare > 0], spare[spare > 0]
@@ -505,15 +507,16 @@ def _common(squares: Floats, spare: Floats) -> tuple[float, float]:
 
 
 def _mixed(own: Floats, spare: Floats, common: float, centre: float) -> tuple[Floats, Floats]:
-    """Variances with `spare` degrees of freedom joined with one of `common`."""
+    """Variances `own` with `spare` degrees of freedom, pooled with the prior `centre` of `common`; and their
+    degrees of freedom."""
     df = spare + common
     with np.errstate(divide="ignore", invalid="ignore"):
         return (spare * own + common * centre) / df, df
 
 
 def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
-    """Least and largest p (2, codes, systems) of every cell, and of what its code and its system both have
-    in other cells."""
+    """Least and largest p (2, codes, systems) of every cell, and of the range that the other cells of both
+    its code and its system cover."""
     shape, used = fit.points.shape, fit.used
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     at = fit.data.code[used], fit.data.system[used]
@@ -521,7 +524,7 @@ def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
     np.maximum.at(high, at, fit.data.p[used])
 
     def others(values: Floats) -> Floats:
-        """The least of the other cells of a row."""
+        """The least value of the other cells of each row."""
         ordered = np.sort(np.concatenate([values, np.full((len(values), 1), np.inf)], axis=1), axis=1)
         return np.where(values == ordered[:, :1], ordered[:, 1:2], ordered[:, :1])
 
@@ -530,7 +533,7 @@ def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
 
 
 def _distance(reach: Floats, code: Ints | int, system: Ints | int, p: Floats) -> Floats:
-    """How many factors e p is beyond the reach (2, codes, systems), 0 inside or where there is none."""
+    """By how many factors e p is outside of the reach (2, codes, systems); 0 inside or if there is none."""
     low, high = reach[:, code, system]
     with np.errstate(all="ignore"):
         far = np.maximum(np.log(p / high), np.log(low / p))
@@ -541,8 +544,8 @@ def _distance(reach: Floats, code: Ints | int, system: Ints | int, p: Floats) ->
 
 
 def interval(fit: ModelFit, code: int, system: int, p: Floats) -> tuple[Floats, Floats, Floats]:
-    """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %; NaN where
-    nothing can be said."""
+    """Response of a cell at p (K,), and the 95 % interval of one new measurement, low and high; NaN where
+    not determined."""
     p = np.asarray(p, np.float64)
     width, value = widths(fit), fit.predict(code, system, p)[0]
     at = np.full(p.size, code), np.full(p.size, system)
@@ -554,7 +557,7 @@ def interval(fit: ModelFit, code: int, system: int, p: Floats) -> tuple[Floats, 
         df = np.full(p.shape, float(width.df[code, system]))
         far = _distance(width.reach, code, system, p)
         variance = (1.0 + hat) * (1.0 + width.rise * far)
-        # The ends of a code, or of a system, err together.
+        # In a joint fit the ends of a code, or of a system, have common errors.
         ends = max(width.ends // (2 if fit.kind == "joint" else 1), 1)
         df[far > 0] = np.minimum(df[far > 0], ends if width.rise > 0 else np.inf)
         times = 1.0 + (width.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
@@ -569,19 +572,19 @@ def interval(fit: ModelFit, code: int, system: int, p: Floats) -> tuple[Floats, 
 
 
 def parameter_width(fit: ModelFit) -> tuple[float, float]:
-    """By how much standard errors of a joint fit's parameters grow where its form does not hold, and the
-    degrees of freedom of their intervals."""
+    """Factor of the standard errors of a joint fit's parameters where its form does not hold (else 1), and
+    the degrees of freedom of their intervals."""
     width = widths(fit)
     return float(np.sqrt(width.lack)), float(min(fit.df, width.lack_df))
 
 
-# --- places: where two curves cross, where a share is half ---
+# --- values of p with an interval: where two curves cross, where a share is half ---
 
 
 @dataclass(frozen=True)
 class PInterval:
-    """A p, and between which p it lies with 95 %: `low` is 0 and `high` infinite where nothing limits it.
-    `rising`: what is zero at p is above it beyond."""
+    """A p with its 95 % interval; `low` is 0 and `high` infinite where it is not limited. `rising`: the
+    measure that is zero at p is positive beyond it."""
 
     p: float
     low: float
@@ -589,17 +592,18 @@ class PInterval:
     rising: bool
 
 
-#: A place is looked for up to so many times the largest p that was measured.
+#: The search for a p ends at so many times the largest measured p.
 FARTHEST = 10.0
 
 
 def curve_variance(
     fit: ModelFit, parts: list[tuple[int, int, Floats]], p: Floats, *, own: bool = False
 ) -> Floats:
-    """Variance (K,) of what has the derivatives (K, functions) by the deltas of some cells.
+    """Variance (K,) at p (K,) of a function of the deltas of some cells. parts : (code, system, derivatives
+    (K, functions) with respect to the cell's deltas).
 
-    `own`: the derivatives are those of logarithms of curves times a weight, for which a cell's own curve may
-    also differ from the fitted one by as much as the form is lacking.
+    `own`: the function is a weighted sum of logarithms of curves; then the deviation of each cell's own curve
+    from the fitted one, where the form does not hold, counts as well.
     """
     width = widths(fit)
     total, rise = np.zeros(p.size), np.ones(p.size)
@@ -629,7 +633,7 @@ def curve_variance(
 
 
 def place_df(fit: ModelFit) -> float:
-    """Degrees of freedom of what is said of curves."""
+    """Degrees of freedom of the variances of `curve_variance`."""
     width = widths(fit)
     known = width.df[width.df > 0]
     return min(float(known.min()), width.lack_df) if known.size else 0.0
@@ -638,7 +642,8 @@ def place_df(fit: ModelFit) -> float:
 def places(
     fit: ModelFit, measure: Callable[[Floats], tuple[Floats, Floats]], grid: Floats
 ) -> tuple[PInterval, ...]:
-    """Where a measure (value and variance at p) is zero, with all p around at which it may be."""
+    """Zeros of `measure` (p -> value, variance) on `grid` (K,), each with the interval of the p around it
+    where the measure does not differ from zero."""
     with np.errstate(all="ignore"):
         value, variance = measure(grid)
         open_ = np.abs(value) <= quantile(place_df(fit)) * np.sqrt(np.maximum(variance, 0.0))

@@ -1,12 +1,11 @@
-"""The factor model: run times as work over speed, over characteristic functions of p.
+"""The factor model: run times as work over speed, summed over characteristic functions of p.
 
 Source: Strohmaier, UTK-CS-97-354, sections 3 to 5. A code c on a system s and p processors takes::
 
     T = sum_i delta_i u_i(p)            individual: a delta for every cell (code, system)
     delta_i = w_i (code) / r_i (system) joint: the product model
 
-What is fitted is by default the transformed time t' = t p r_peak / W (equation 11), so the columns are
-p u_i(p).
+By default the transformed time t' = t p r_peak / W (equation 11) is fitted, so the columns are p u_i(p).
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ if TYPE_CHECKING:
 
 Kind = Literal["individual", "joint"]
 
-#: Column-scaled Jacobians beyond this condition do not determine their parameters.
+#: A column-scaled Jacobian with a larger condition does not determine its parameters.
 _ILL = 1e8
 _ROUNDS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFit:
-    """A fitted model; all arrays read as (function, ...) in the order of `functions`.
+    """A fitted model; the axis I is that of `functions`.
 
-    used : (N,) bool, measurements that took part. y, fitted, residual : (N,) in units of the response
-    (residual of ``log``: logarithm of measured over fitted), NaN where not used. leverage, studentized (N,):
-    diagonal of the hat matrix, externally studentized residual.
-    delta, delta_se : (I, codes, systems), NaN where the model says nothing. speed, speed_se : (I, systems),
-    work, work_se : (I, codes): joint only; NaN standard error where fixed. covariance : of the free
-    parameters in the order of `parameters`, entries (kind, function index, name index).
-    sst is uncentred: there is no intercept. aicc counts npar + 1 parameters.
+    used : (N,) bool, measurements in the fit. fitted, residual : (N,) in units of the response (residual of
+    ``log``: logarithm of measured over fitted), NaN where not used. leverage, studentized : (N,) diagonal of
+    the hat matrix, externally studentized residual.
+    delta, delta_se : (I, codes, systems), NaN where not determined. speed, speed_se : (I, systems), work,
+    work_se : (I, codes): joint only; NaN standard error where fixed. covariance : of the free parameters
+    in the order of `parameters`, entries (kind, function index, name index).
+    sst is uncentred, as there is no intercept. aicc counts npar + 1 parameters.
     """
 
     kind: Kind
@@ -84,26 +83,26 @@ class ModelFit:
     work: Floats = field(default_factory=lambda: np.empty((0, 0)))
     work_se: Floats = field(default_factory=lambda: np.empty((0, 0)))
     parameters: tuple[tuple[str, int, int], ...] = ()
-    #: joint: the covariance; individual: (cells, I, I), of each cell, as cells do not depend on each other
+    #: joint: covariance (npar, npar); individual: (cells, I, I), that of each cell, as cells are independent
     spread: Floats = field(default_factory=lambda: np.empty((0, 0)))
     condition: float = 1.0
     starts: int = 1
     starts_agreeing: int = 1
     reference: str = ""
-    #: joint: (I, codes + systems), which connected part of the table each belongs to
+    #: joint: (I, codes + systems), number of the connected part of the table that each belongs to
     parts: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))
-    #: (codes, systems): points of each cell that took part
+    #: (codes, systems): number of points of each cell in the fit
     points: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def to_frame(self) -> DataFrame:
-        """``TABLES["factor model"]``, one row a parameter, as `parameters` orders them."""
+        """``TABLES["factor model"]``, one row a parameter, in the order of the function `parameters`."""
         columns = attributes("factor model", parameters(self))
         names = {name: [one or "" for one in columns[name]] for name in ("code", "system")}
         return frame(TABLES["factor model"], columns | names)
 
     def cells_frame(self) -> DataFrame:
-        """``TABLES["factor model cells"]``, one row a measurement, index 0 to N - 1; NaN where it took no
-        part. The response is in s where times are fitted."""
+        """``TABLES["factor model cells"]``, one row a measurement, index 0 to N - 1; NaN where it was not
+        used. The response is in s where times are fitted."""
         data = self.data
         columns = {
             "code": [data.codes[k] for k in data.code],
@@ -125,12 +124,12 @@ class ModelFit:
 
     @property
     def in_seconds(self) -> bool:
-        """Whether times can be told; not of a table of t' without operations and peak rates."""
+        """Whether times are known in seconds: not for a table of t' without operations and peak rates."""
         return not self.data.transformed or None not in (self.data.work, self.data.peak)
 
     @property
     def r2(self) -> float:
-        """Uncentred: 1 - SSE/SST (centred for ``log``); NaN where all are the same."""
+        """Uncentred: 1 - SSE/SST (centred for ``log``); NaN where SST is 0."""
         return 1.0 - self.sse / self.sst if self.sst > 0 else float("nan")
 
     @property
@@ -140,7 +139,7 @@ class ModelFit:
 
     @property
     def aicc(self) -> float:
-        """N ln(SSE/N) + 2k + 2k(k+1)/(N-k-1), k = npar + 1; NaN where that has no value."""
+        """N ln(SSE/N) + 2k + 2k(k+1)/(N-k-1), k = npar + 1; NaN where that is not defined."""
         k = self.npar + 1
         if self.n - k - 1 <= 0 or self.sse <= 0:
             return float("nan")
@@ -148,7 +147,7 @@ class ModelFit:
 
     @property
     def covariance(self) -> Floats:
-        """Of all free parameters, (npar, npar); of many cells by themselves that is large and mostly zero."""
+        """Covariance (npar, npar) of the free parameters; for individual fits block diagonal, and large."""
         if self.kind == "joint":
             return self.spread
         cells, count = self.spread.shape[:2]
@@ -157,14 +156,14 @@ class ModelFit:
         return whole.reshape(cells * count, cells * count)
 
     def correlation(self) -> Floats:
-        """Of the free parameters."""
+        """Correlation (npar, npar) of the free parameters."""
         sd = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.covariance / np.outer(sd, sd))
 
     def ratio(self, kind: Literal["speed", "work"], function: int, a: int, b: int) -> tuple[float, float]:
-        """Value of a over value of b, and its standard error (zero where a is b); NaN where they are in parts
-        of the table that have nothing in common."""
+        """Value of a over value of b, and its standard error (zero where a is b); NaN where they are in
+        different connected parts of the table."""
         first = 0 if kind == "work" else len(self.data.codes)
         if self.parts[function, first + a] != self.parts[function, first + b]:
             return float("nan"), float("nan")
@@ -177,9 +176,9 @@ class ModelFit:
         return float(values[a] / values[b]), float(np.sqrt(max(variance, 0.0)))
 
     def predict(self, code: int, system: int, p: Floats) -> tuple[Floats, Floats, Floats]:
-        """Response at p (K,) of a cell, its standard error, and that of a new measurement; (K,) each.
+        """Response of a cell at p (K,), its standard error, and that of a new measurement; (K,) each.
 
-        For ``log`` the errors are those of the logarithm. NaN where the model says nothing of the cell.
+        For ``log`` the errors are those of the logarithm. NaN where the model does not determine the cell.
         """
         p = np.asarray(p, np.float64)
         g = self.base(code, system, p)
@@ -194,13 +193,13 @@ class ModelFit:
         return value, se, np.sqrt(se * se + s2)
 
     def base(self, code: int, system: int, p: Floats) -> Floats:
-        """(K, functions): what the deltas of a cell are multiplied with at p (K,)."""
+        """(K, functions): coefficients of a cell's deltas in the response at p (K,)."""
         scale = np.ones_like(p) if self.response.kind == "t" else p
         size = self.data.size_at(code, system, p)
         return scale[:, None] * np.stack([characteristic(f).u(p, size) for f in self.functions], axis=1)
 
     def seconds(self, code: int, system: int, p: Floats) -> Floats:
-        """Predicted run time (s) at p (K,); t' itself where the table held nothing else."""
+        """Predicted run time (s) of a cell at p (K,); t' where times are not known (see `in_seconds`)."""
         p = np.asarray(p, np.float64)
         value = self.predict(code, system, p)[0]
         if self.response.kind == "t" or not self.in_seconds:
@@ -211,12 +210,12 @@ class ModelFit:
         if self.kind == "individual":
             return g
         w, v = self.work[:, code], 1.0 / self.speed[:, system]
-        # by work and by speed; parameters that are fixed have no column in the covariance
+        # with respect to work and speed; fixed parameters have no column in the covariance
         return np.concatenate([g * v, -g * w * v * v], axis=1)
 
     def cell_covariance(self, code: int, system: int) -> Floats:
-        """Of the deltas of a cell (I, I), or of its code's works and its system's speeds (2 I, 2 I); zero
-        where they are fixed or not fitted."""
+        """Covariance of a cell's deltas (I, I) or, in joint fits, of its code's works and its system's speeds
+        (2 I, 2 I); zero where they are fixed or not fitted."""
         count = len(self.functions)
         if self.kind == "individual":
             at = self.position.get(("delta", 0, code * len(self.data.systems) + system))
@@ -230,7 +229,7 @@ class ModelFit:
 
     @cached_property
     def position(self) -> dict[tuple[str, int, int], int]:
-        """Where a parameter stands among the free ones."""
+        """Index of every free parameter in `parameters`."""
         return {key: k for k, key in enumerate(self.parameters)}
 
     def _cell_s2(self, code: int, system: int) -> float:
@@ -247,7 +246,7 @@ class ModelFit:
 def fit_individual(
     data: Measurements, functions: Sequence[str] = ("1/p", "1/sqrt(p)"), response: str = "t'"
 ) -> ModelFit:
-    """Every cell by itself (UTK-CS-97-354, section 4.1). Cells with fewer points than functions are left out.
+    """A fit of each cell alone (UTK-CS-97-354, section 4.1), without cells of fewer points than functions.
 
     Raises
     ------
@@ -290,8 +289,8 @@ def fit_individual(
     sound_cells = np.flatnonzero(sound)
     if (spare[sound] == 0).any():
         warnings.append(
-            f"{int((spare[sound] == 0).sum())} cells have as many points as functions: they are met exactly, "
-            "without standard errors"
+            f"{int((spare[sound] == 0).sum())} cells have as many points as functions: they are fitted "
+            "exactly, without standard errors"
         )
     return ModelFit(
         kind="individual",
@@ -321,19 +320,19 @@ def fit_joint(
     positive: bool = False,
     starts: int = 6,
 ) -> ModelFit:
-    """The product model over all cells (UTK-CS-97-354, section 4.2, tables 4 and 5).
+    """A fit of the product model to all cells (UTK-CS-97-354, section 4.2, tables 4 and 5).
 
     Parameters
     ----------
-    reference : a system or a code whose parameters are 1; None: the first system. Only ratios have a
-        meaning, so nothing else depends on it.
-    positive : no parameter below zero (by default negative ones are allowed and say that a function does
-        not fit).
-    starts : random starts beside the two fixed ones; the lowest sum of squares wins.
+    reference : a system or a code whose parameters are 1; None: the first system. Only ratios are
+        determined, so nothing else depends on the choice.
+    positive : constrain parameters to be at least zero (by default negative ones are allowed and show that a
+        function does not fit).
+    starts : number of random starts beside the two fixed ones; the lowest sum of squares is kept.
 
     Raises
     ------
-    ValueError : one system or one code only, no more measurements than parameters, or wrong arguments.
+    ValueError : only one system or code, no more measurements than parameters, or wrong arguments.
     """
     used_functions, answer = _prepared(data, functions, response)
     log = answer.kind == "log"
@@ -355,7 +354,7 @@ def fit_joint(
             f"{len(data)} measurements cannot determine {int(free.sum())} parameters, "
             "add measurements or take fewer functions"
         )
-    if log:  # logarithms need the measurements themselves, else the rows of the triangles do
+    if log:  # logarithms need the measurements themselves; otherwise the rows of the triangles are enough
         product = Product(columns, answer.y, data.code, data.system, shape, free, True)
     else:
         places = np.repeat(cells.code, count), np.repeat(cells.system, count)
@@ -387,12 +386,12 @@ def fit_joint(
     )  # fmt: skip
 
 
-#: Residuals below this share of the response are rounding; they say nothing of an error.
+#: Residuals below this share of the response are rounding errors.
 _ROUNDING = 1e-13
 
 
 def exact(fit: ModelFit) -> bool:
-    """Whether the model meets every measurement but for rounding, so that there is no error to test with."""
+    """Whether the model fits every measurement up to rounding, so that there is no error to test with."""
     size = float((fit.response.y[fit.used] ** 2).sum()) if fit.response.kind != "log" else float(fit.n)
     return bool(fit.sse <= _ROUNDING**2 * size)
 
@@ -417,7 +416,7 @@ def _prepared(
     return characteristics, respond(data, response)
 
 
-# Many: what the search found, put into the fields of a fit.
+# Many parameters: the results of the search, which become the fields of a fit.
 def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],
@@ -445,7 +444,7 @@ def _joint_result(
     untouched_code = fixed.reshape(-1, count)[: shape[0]] == 0.0
     untouched_system = fixed.reshape(-1, count)[shape[0] :] == 0.0
     delta[:] = w.T[:, :, None] * v.T[:, None, :]
-    # A code or system without any measurement, or the two in parts whose references are not the same.
+    # Not determined: a code or system without measurements, or the two in different connected parts.
     parts = np.array([parts_of(cells, shape, i) for i in range(count)])
     delta[untouched_code.T[:, :, None] | untouched_system.T[:, None, :]] = np.nan
     delta[parts[:, : shape[0], None] != parts[:, None, shape[0] :]] = np.nan
@@ -543,7 +542,7 @@ def _named(parameter: tuple[str, int, int], data: Measurements, functions: tuple
 def _leverage(
     product: Product, data: Measurements, columns: Floats, theta: Floats, unit: Floats, free: Ints, log: bool
 ) -> Floats:
-    """Diagonal of the hat matrix for the measurements themselves."""
+    """(N,) diagonal of the hat matrix, for the measurements (not the rows of triangles)."""
     whole = Product(columns, np.ones(len(data)), data.code, data.system, product.shape, product.free, log)
     place = np.full(product.size, -1)
     place[free] = np.arange(free.size)
@@ -580,11 +579,11 @@ def _rows(
     squares: Floats | float,
     df: Ints | int,
 ) -> _FitOfRows:
-    """What a fit makes of its rows. `squares`, `df`: of all rows that a row is fitted with."""
+    """Fields of `ModelFit` that are computed from the measurements. `squares`, `df`: sum of squares and
+    degrees of freedom of the rows that each row is fitted with (its cell, or all)."""
     with np.errstate(all="ignore"):
-        others = (squares - residual**2 / (1.0 - leverage)) / (
-            df - 1
-        )  # the spread that the other points have
+        # the variance of the other points
+        others = (squares - residual**2 / (1.0 - leverage)) / (df - 1)
         studentized = residual / np.sqrt(others * (1.0 - leverage))
     y, e = answer.y[used], residual[used]
     seen = np.log(y) if answer.kind == "log" else y
@@ -638,7 +637,7 @@ def _remarks(
         if negative := [_named((kind, i, at), data, functions) for i, at in below]:
             remarks.append("below zero, so this function does not describe it: " + ", ".join(negative[:6]))
     if bounded:
-        remarks.append("parameters were kept from falling below zero; those at zero have no standard error")
+        remarks.append("parameters were constrained to at least zero; those at zero have no standard error")
     if np.unique(data.p).size < len(functions):
         remarks.append(f"there are only {np.unique(data.p).size} different p for {len(functions)} functions")
     if agreeing == 1 and starts > 2:
@@ -649,8 +648,8 @@ def _remarks(
 def _relative_to_log(
     data: Measurements, columns: Floats, y: Floats, cells: FactorCells, values: Floats, sound: Flags
 ) -> Floats:
-    """From relative least squares to least squares of logarithms, cell by cell, by Gauss-Newton steps that
-    are halved until they help."""
+    """Deltas (cells, I) by least squares of logarithms, from those of relative least squares (`values`), by
+    Gauss-Newton steps that are halved until they help, cell by cell."""
 
     def errors(values: Floats) -> tuple[Floats, Floats]:
         fit = np.einsum("ki,ki->k", columns, values[cells.number])
@@ -693,8 +692,8 @@ def _relative_to_log(
 
 @dataclass(frozen=True)
 class Parameter:
-    """`kind`: "speed" (of `system`), "work" (of `code`) or "delta" (of `code` on `system`), with its standard
-    error; NaN where it is fixed or not determined."""
+    """`kind`: "speed" (of `system`), "work" (of `code`) or "delta" (of `code` on `system`). `se`: standard
+    error, NaN where the parameter is fixed or not determined."""
 
     kind: str
     function: str
@@ -710,7 +709,7 @@ class Parameter:
 
 
 def parameters(fit: ModelFit) -> tuple[Parameter, ...]:
-    """Every parameter by name, function after function."""
+    """All parameters of a fit, function after function."""
     data, rows = fit.data, []
     for i, text in enumerate(fit.functions):
         if fit.kind == "joint":

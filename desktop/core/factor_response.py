@@ -1,4 +1,4 @@
-"""What a factor model is fitted to: times as UTK-CS-97-354 transforms them (equation 11), or as they are."""
+"""Responses of a factor model: times transformed as in UTK-CS-97-354 (equation 11), or as measured."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from desktop.core.arrays import Floats
 from desktop.core.characteristic import Characteristic
 from desktop.core.factor_fit import Measurements
 
-#: ``t'``: equation 11, about the same weight for every point; ``t``: seconds as measured, the longest runs
-#: decide; ``log``: relative errors, the residual is the logarithm of measured over fitted.
+#: ``t'``: equation 11, about equal weight for every point; ``t``: seconds as measured, where the longest runs
+#: dominate; ``log``: relative errors, the residual is the logarithm of measured over fitted.
 RESPONSES = ("t'", "t", "log")
 
 
@@ -35,7 +35,7 @@ class FactorResponse:
 
 
 def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
-    """The transformation of equation 11, as far as work and peak are known.
+    """The response of that kind: for ``t'`` and ``log`` equation 11, as far as work and peak are known.
 
     A missing peak counts as 1. Missing work is replaced by the median of t p r_peak of the code, which
     makes t' of every code about 1; shares and ratios do not depend on it.
@@ -49,7 +49,7 @@ def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     shape = len(data.codes), len(data.systems)
     if data.transformed:
         if kind == "t":
-            raise ValueError("the table holds t', not times, so the response t cannot be had from it")
+            raise ValueError("the table holds t', not times, so it cannot be fitted with the response t")
         factor = np.ones(shape)
         if data.work is not None and data.peak is not None:
             factor = data.peak[None, :] / data.work[:, None]

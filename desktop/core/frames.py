@@ -196,7 +196,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         p | float64 | | chance of as large a t without any effect
         significant | bool | | beyond the threshold of the analysis
         half_normal | float64 | | half-normal quantile of its rank
-        estimable | bool | | whether the trials can tell it
+        estimable | bool | | whether the trials can estimate it
         aliases | text | | terms that are not told apart from it
     """),
     "anova": _fields("""

@@ -1,11 +1,10 @@
-"""A function of p for every cell by itself, searched in one class: the performance model normal form.
+"""A function of p for every cell, searched in one class: the performance model normal form (PMNF).
 
     T(p) = c0 + sum over k of ck p^ik log2(p)^jk
 
-with none, one or two terms, whichever predicts points that are left out best. Sources: Calotoiu, Hoefler,
-Poke, Wolf, SC 2013 (the class, as in Extra-P); Ritter et al., IPDPS 2020 (choice by cross-validation). Other
-than there, errors are relative, exponents may be negative, and a form that is not above zero up to ten times
-the measured p is no time.
+with none, one or two terms, whichever predicts left-out points best. Sources: Calotoiu, Hoefler, Poke, Wolf,
+SC 2013 (the class, as in Extra-P); Ritter et al., IPDPS 2020 (choice by cross-validation). Unlike there,
+errors are relative, exponents may be negative, and forms must be positive up to ten times the measured p.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ _POWERS = "-2 -3/2 -4/3 -1 -3/4 -2/3 -1/2 -1/3 -1/4 0 1/4 1/3 1/2 2/3 3/4 1"
 _TERMS = tuple(
     (text, float(Fraction(text)), j) for text in _POWERS.split() for j in range(3) if (text, j) != ("0", 0)
 )
-#: A further term has to bring the error of what is left out below this part of it.
+#: A further term has to reduce the cross-validation error to less than this part of it.
 _WORTH = 0.8
-#: Fewest different p of a search.
+#: Smallest number of different p for a search.
 FEWEST = 4
 
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
-    """Of one cell. terms : indices into the class; weights (terms + 1,), the constant first, in seconds (or
-    t'/p). error : root mean square of the logarithm of measured over predicted, every inner one of `points`
-    different p from `least` to `largest` predicted by a search without it (the search's own cross-validation
-    is too good: it is the least of a thousand); NaN where that cannot be done."""
+    """The form of one cell. terms : indices into `_TERMS`; weights : (terms + 1,), the constant first, in
+    seconds (or t'/p). error : root mean square of the logarithm of measured over predicted, where each inner
+    one of `points` different p from `least` to `largest` is predicted by a search without it (the search's
+    own cross-validation error is biased: it is the least of a thousand); NaN with too few points."""
 
     code: int
     system: int
@@ -54,7 +53,7 @@ class NormalForm:
 
     @property
     def text(self) -> str:
-        """The function as it is written, with three digits."""
+        """The function as text, with three digits."""
         parts = [f"{self.weights[0]:.3g}"] if self.weights[0] else []
         for weight, k in zip(self.weights[1:], self.terms, strict=True):
             power, number, logs = _TERMS[k]
@@ -66,8 +65,9 @@ class NormalForm:
 
 @dataclass(frozen=True, eq=False)
 class NormalForms:
-    """Of all cells with `FEWEST` or more p. spread : of logarithms of points left out; rise, times : as in
-    `desktop.core.factor_intervals.Widths`, from the largest p of `ends` cells."""
+    """Forms of all cells with `FEWEST` or more p. spread : of the logarithms of left-out points; rise,
+    times : as `rise`, `far_times` of `desktop.core.factor_intervals.Widths`, from the largest p of `ends`
+    cells."""
 
     forms: tuple[NormalForm, ...]
     spread: float
@@ -76,7 +76,7 @@ class NormalForms:
     ends: int
 
     def interval(self, form: NormalForm, p: Floats) -> tuple[Floats, Floats, Floats]:
-        """Time at p (K,), and between which values one new measurement lies with 95 %."""
+        """Time at p (K,), and the 95 % interval of one new measurement, low and high; (K,) each."""
         p = np.asarray(p, np.float64)
         value = form.value(p)
         far = np.maximum(np.maximum(np.log(p / form.largest), np.log(form.least / p)), 0.0)
@@ -89,7 +89,7 @@ class NormalForms:
 
 
 def search_forms(data: Measurements, progress: Progress | None = None) -> NormalForms:
-    """A form for every cell, and how well such forms predict.
+    """Find the form of every cell, and how well such forms predict.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _design(p: Floats, terms: tuple[int, ...]) -> Floats:
 
 
 def _form(code: int, system: int, p: Floats, y: Floats) -> NormalForm:
-    """The best of no, one and two terms by cross-validation; as many as leave two points to spare."""
+    """The best form with at most two terms by cross-validation. p, y (K,); at most K - 3 terms."""
     grid = np.geomspace(p[0], FARTHEST * p[-1], 24)
     every = tuple(range(len(_TERMS)))
     at, ahead = _design(p, every), _design(grid, every)
@@ -158,7 +158,7 @@ def _form(code: int, system: int, p: Floats, y: Floats) -> NormalForm:
         q, r, chosen, size = q[steep], r[steep], chosen[steep], size[steep]
         if not len(q):
             continue
-        # q'1 are the weights of an orthogonal basis: the relative response is 1 everywhere
+        # the relative response is 1 everywhere, so its coefficients in the orthogonal basis are q'1
         basis = q.sum(1)
         rest = 1.0 - np.einsum("kij,kj->ki", q, basis)
         spare = 1.0 - np.einsum("kij,kij->ki", q, q)

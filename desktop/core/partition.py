@@ -1,13 +1,12 @@
 """Algorithms K and M of ORNL/TM-11637 (section 3.1) on the moment tree, for every model.
 
 The kernels work with squared tolerances e = epsilon² in processors² · ticks, so that scaling time by a power
-of two scales every number exactly, and with positions (`desktop.core.tree`). Beside the times that must
-be breaks (*stops*: the curve's start and end and what the user locked) nothing but the tree is read.
+of two scales every number exactly, and with positions (`desktop.core.tree`). Their input is the tree and the
+*stops*, the times that must be breakpoints: the curve's start and end, and locked ones.
 
-Degrees are 0, 1, 2 of polynomials, above that of the tree's own functions (`desktop.core.spaces`); `share[d]`
-is the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's mixed one
-(its section 5.1), where it is 1/2, 3/4, 1, and of the tree's own functions likewise their price over a
-parabola's.
+Degrees are 0, 1, 2 for polynomials, above that for the tree's own functions (`desktop.core.spaces`);
+`share[d]` is the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's
+mixed one (its section 5.1), where it is the price over a parabola's: 1/2, 3/4, 1 for polynomials.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ BUDGET = 4
 
 # The bracket of e is narrowed to this relative width, twice that of epsilon.
 _NARROW = 1e-12
-# The mixed heuristic scans this many tolerances up to four times the least possible one.
+# The mixed heuristic scans this many tolerances up to four times the least possible epsilon.
 _SCAN = 400
-# A bound for so many of them is worked out at once.
+# One bound (`laggard`) is computed for so many of them.
 _AHEAD = 16
 _TINY = 1e-300
-# The bracket for a budget is first narrowed so far, with the degrees that a tolerance began with.
+# The bracket for a budget is first narrowed to this width with fixed degrees.
 _COARSE = 1e-2
-# The least tolerance of any choice of degrees is told with this precision.
+# Relative precision of the least tolerance over all choices of degrees.
 _LEAST = 1e-5
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
@@ -45,14 +44,13 @@ def price(tree: MomentTree, d: int) -> int:
 
 @inlined
 def part(tree: MomentTree, d: int) -> float:
-    """The part of the tolerance that a phase of the mixed model may use: as much as its price is of a
-    quadratic's."""
+    """The part of the tolerance that a phase of the mixed model may use: its price over a quadratic's."""
     return price(tree, d) / 4
 
 
 @inlined
 def beside(s: int, j: int, o: float) -> int:
-    """The step that a walk in direction `s` from position (j, o) begins in."""
+    """Index of the step in which a walk in direction `s` from position (j, o) starts."""
     return j - (1 - s) // 2 if s * o >= 0 else j - (1 + s) // 2
 
 
@@ -60,7 +58,7 @@ def beside(s: int, j: int, o: float) -> int:
 def advance(
     tree: MomentTree, d: int, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
 ) -> tuple[int, float, float, float, float, int]:
-    """`reach` of any degree: position, E_d, the fit's values at its start and end, merges done."""
+    """`reach` for any degree: position, E_d, the fit's values at its start and end, number of merges."""
     if d < 3:
         j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e, goal)
         return j, o, error, c0 - c1 + c2, c0 + c1 + c2, merges
@@ -69,8 +67,8 @@ def advance(
 
 @arithmetic
 def out_of_reach(tree: MomentTree, j: int, o: float, goal: float, e: float) -> bool:
-    """Whether the nodes of the tree's own space between position (j, o) and `goal` ticks to the right leave
-    more squared error than e alone: what a walk with merges would find at several times the price."""
+    """Whether whole nodes of the tree's own space between position (j, o) and `goal` ticks to the right have
+    a larger squared error than e, so no phase gets there. A walk with merges costs several times more."""
     limit = e * (1 + 1e-9)
     b = (j + BLOCK - 1 >> SHIFT) + (o > 0 and j & (BLOCK - 1) == 0)
     w, error, depth, rising = tree.edges[min(b << SHIFT, tree.level.size)] - tree.edges[j] - o, 0.0, 0, True
@@ -98,13 +96,12 @@ def walk(
     tree: MomentTree, sj: Ints, so: Floats, degree: Ints, n: int, share: Floats, e: float, s: int, pj: Ints,
     po: Floats, error: Floats,
 ) -> tuple[int, bool, float, float, float, float, int]:  # fmt: skip
-    """Algorithm K with degrees given: each phase as long as its tolerance allows, the last one to the end.
+    """Algorithm K with given degrees: each phase as long as its tolerance allows, the last one to the end.
 
-    ``s`` is 1 from the left, -1 from the right. Breaks go to ``pj, po[0..n]`` and squared errors to
-    ``error[0..n-1]``, in order of time; from the left only the first m are written. Returns the phases used
-    m, whether all of the curve was covered, the last phase's error and the largest and the least error, as
-    parts of the tolerance they may use (error/share), how fast the last error falls with e, and the merges
-    done.
+    ``s`` is 1 from the left, -1 from the right. Breakpoints go to ``pj, po[0..n]`` and squared errors to
+    ``error[0..n-1]``, in order of time; from the left only the first m are written. Returns the number of
+    phases m, whether the whole curve was covered, the last phase's error, the largest and the least error
+    (each divided by its share), how fast the last error falls with e, and the number of merges.
     """
     stops = sj.size - 1
     q = 1 if s > 0 else stops - 1
@@ -113,7 +110,7 @@ def walk(
     pj[i], po[i] = j, o
     level = tree.level
     worst, least, tau = 0.0, np.inf, 0.0
-    # A break moves with e by (share + (p - h)² at its phase's start · that one's move) / (p - h)² at its end.
+    # d break / d e = (share + (p - h)² at its phase's start · d start / d e) / (p - h)² at its end.
     move, fall = 0.0, 0.0
     merges = 0
     used = 0
@@ -149,13 +146,13 @@ def narrow(
     tree: MomentTree, sj: Ints, so: Floats, degree: Ints, n: int, share: Floats, low: float, high: float,
     shrink: float, tries: Floats, width: float, stop: Bytes, pj: Ints, po: Floats, error: Floats, count: Ints,
 ) -> tuple[float, float]:  # fmt: skip
-    """Algorithm M, degrees given: a bracket (low, high] of e*(n), `high` feasible, of at most that `width`.
+    """Algorithm M with given degrees: a bracket (low, high] of e*(n), relative `width`, `high` feasible.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
     evaluation moves both ends. Newton's method for (last error) = e, and bisection of log e after a step that
-    did not halve the bracket: the slope is that of the steps the breaks happen to lie in, and the last error
-    jumps with e so often that some fits are bisected to the end. Regula falsi needed more evaluations,
-    measured. ``tries`` are tolerances to begin with, ``shrink`` the part of `high` to look below it first.
+    did not halve the bracket: the slope holds only in the steps in which the breakpoints lie, and the last
+    error jumps with e so often that some fits are bisected to the end. Regula falsi needed more evaluations
+    in measurements. ``tries`` are tolerances to begin with, ``shrink`` the part of `high` to try after them.
     """
     if n == sj.size - 1:  # every phase lies between two stops
         _, _, _, high, _, _, merges = walk(tree, sj, so, degree, n, share, np.inf, 1, pj, po, error)
@@ -198,11 +195,11 @@ def narrow(
 def set_out(
     tree: MomentTree, e: float, j: int, o: float, tj: int, to: float, walks: Floats, count: Ints
 ) -> tuple[int, float]:
-    """Begin the walks of all three degrees from (j, o) towards the stop (tj, to), as far as they go together.
+    """Begin the walks of all three degrees from (j, o) towards the stop (tj, to), as far as they are common.
 
-    Row d of `walks` is a walk under way: boundary (when finished, index), offset, width, c0, c1, c2, E_d, and
-    the depth to go on with, -1 when finished. A quadratic's moments hold those of lower degrees, which with
-    their smaller parts of the tolerance get no further: one climb serves all.
+    Row d of `walks` is an unfinished walk: boundary (when finished, index), offset, width, c0, c1, c2, E_d,
+    and the depth to go on with, -1 when finished. A quadratic's moments contain those of lower degrees, which
+    get no further with their smaller shares of the tolerance: one climb serves all.
     """
     b, w, c0, last, tail = begin(tree, 1, j, o, tj, to)
     depth, c1, c2, error = 0, 0.0, 0.0, 0.0
@@ -224,7 +221,8 @@ def go_on(
     tree: MomentTree, e: float, d: int, last: int, tail: float, tj: int, to: float, goal: float,
     walks: Floats, count: Ints,
 ) -> float:  # fmt: skip
-    """Finish the walk of degree d, or stop once it is known whether it gets wider than `goal`; its width."""
+    """Finish the walk of degree d, or stop once it is known whether it gets wider than `goal`; returns its
+    width."""
     walk = walks[d]
     if walk[7] >= 0:
         j, o, w, c0, c1, c2, error, depth, merges = descend(
@@ -240,7 +238,7 @@ def go_on(
 def keep(
     walk: Floats, j: int, o: float, w: float, c0: float, c1: float, c2: float, error: float, depth: int
 ) -> None:
-    """Note in `walk` (8,) where it stands: position, width, coefficients, error, depth to go on with."""
+    """Store the state of a walk in `walk` (8,): position, width, coefficients, error, depth to go on with."""
     walk[0], walk[1], walk[2], walk[3] = j, o, w, c0
     walk[4], walk[5], walk[6], walk[7] = c1, c2, error, depth
 
@@ -250,18 +248,18 @@ def heuristic(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, walks: Floats,
     degree: Ints, pj: Ints, po: Floats, error: Floats, count: Ints,
 ) -> int:  # fmt: skip
-    """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
+    """The paper's mixed model for a tolerance (section 5.1); the number of phases, or 0 if n do not suffice.
 
-    ``aj, ao[i]`` is a position that break i must reach, else the phases left cannot suffice (`laggard`).
-    ``walks`` (3, 8) is room for the walks of the three degrees.
+    ``aj, ao[i]`` is a position that breakpoint i must reach, else the remaining phases cannot suffice
+    (`laggard`). ``walks`` (3, 8) is work space for the walks of the three degrees.
 
     The paper takes a quadratic longer than 2 constants and 4/3 linears, else a linear longer than 3/2
-    constants: the degree that gets furthest for its part of the tolerance. The one found in `degree`, from
-    the tolerance before, is followed to its end first, the others only as far as the choice needs.
+    constants: the degree that gets furthest for its part of the tolerance. The one in `degree`, from the
+    previous tolerance, is followed to its end first, the others only as far as the choice needs.
 
-    What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
-    reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
-    their lengths, as elsewhere.
+    The paper's rule for the end of the curve is applied at every stop. In the case it leaves open (the
+    quadratic reaches the end but is rejected, the linear does not reach it), linear and constant are compared
+    by their lengths, as elsewhere.
     """
     j, o = sj[0], so[0]
     pj[0], po[0] = j, o
@@ -276,7 +274,7 @@ def heuristic(
             if d == chosen:
                 continue
             goal = w * (part(tree, d) / part(tree, chosen))
-            # Of a quadratic it must be known whether it gets as far as the stop.
+            # A quadratic is followed until it is known whether it reaches the stop.
             known = goal if d < 2 or goal < far else np.nan
             other = go_on(tree, e, d, last, tail, tj, to, known, walks, count)
             if other > goal if d > chosen else w <= other * (part(tree, chosen) / part(tree, d)):
@@ -307,7 +305,7 @@ def heuristic(
             if q == sj.size:
                 count[0] += 1
                 return i + 1
-        # Fewer phases left than stretches between stops, or than even quadratics would need.
+        # Too few phases left: fewer than intervals between stops, or than quadratics alone need.
         if n - i - 1 < sj.size - q or gap(tree.edges, aj[i + 1], ao[i + 1], j, o) < 0:
             break
     count[0] += 1
@@ -318,10 +316,10 @@ def heuristic(
 def laggard(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, degree: Ints, aj: Ints, ao: Floats, count: Ints
 ) -> None:
-    """The furthest left that each break of n mixed phases may lie at tolerances up to `e`.
+    """The leftmost positions of the breakpoints of n mixed phases at tolerances up to `e`.
 
-    No phase reaches further than in `furthest`, so these are its breaks from the right. `e` must exceed the
-    tolerances by more than rounding.
+    No phase reaches further than in `furthest`, so these are its breakpoints from the right. `e` must exceed
+    the tolerances by more than rounding.
     """
     aj[:], ao[:] = sj[0], so[0]
     furthest(tree, sj, so, n, e, -1, degree, aj, ao, count)
@@ -332,11 +330,11 @@ def furthest(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, s: int, degree: Ints, pj: Ints, po: Floats,
     count: Ints,
 ) -> int:  # fmt: skip
-    """Each phase as long as any degree of the mixed model allows: phases used, 0 if n are too few.
+    """Each phase as long as any degree of the mixed model allows: the number of phases, 0 if n are too few.
 
-    That is a quadratic, as lower degrees have no more of the tolerance, or the tree's own functions. What was
-    furthest at the tolerance before (`degree`) is followed to its end first, the other only as far as the
-    choice needs. ``s`` as for `walk`.
+    That is a quadratic, as lower degrees have smaller shares of the tolerance, or the tree's own functions.
+    The one chosen at the previous tolerance (`degree`) is followed to its end first, the other only as far as
+    the choice needs. ``s`` as for `walk`.
     """
     stops = sj.size - 1
     q = 1 if s > 0 else stops - 1
@@ -373,9 +371,9 @@ def with_own(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, degree: Ints, pj: Ints,
     po: Floats, error: Floats, count: Ints,
 ) -> int:  # fmt: skip
-    """The mixed model of a tree with functions of its own, for a tolerance: phases used, 0 if n are too few.
+    """The mixed model with the tree's own functions, for a tolerance: number of phases, 0 if n are too few.
 
-    Each phase has the degree that gets furthest for its price with its part of the tolerance, the last one
+    Each phase has the degree that gets furthest for its price with its share of the tolerance, the last one
     the cheapest that reaches the end. ``aj, ao`` and `degree` as for `heuristic`.
     """
     j, o = sj[0], so[0]
@@ -406,7 +404,7 @@ def with_own(
             q += 1
             if q == sj.size:
                 return i + 1
-        # Fewer phases left than stretches between stops, or than the degrees that get furthest would need.
+        # Too few phases left: fewer than intervals between stops, or than `furthest` needs.
         if n - i - 1 < sj.size - q or gap(tree.edges, aj[i + 1], ao[i + 1], j, o) < 0:
             return 0
     pj[n], po[n] = sj[q], so[q]
@@ -425,8 +423,8 @@ def least_with_own(
     tree: MomentTree, sj: Ints, so: Floats, n: int, high: float, stop: Bytes, degree: Ints, pj: Ints,
     po: Floats, count: Ints,
 ) -> float:  # fmt: skip
-    """A tolerance for which no choice of degrees suffices for n phases, though one larger by `_LEAST` of it
-    does. `high` suffices."""
+    """A lower bound, tight to a relative `_LEAST`, of the tolerances for which n phases suffice with some
+    choice of degrees; `high` is one of these."""
     low = 0.0
     while high > max(low * (1 + _LEAST), _TINY) and stop[0] == 0:
         e = high / 2 if low == 0 else low * np.sqrt(high / low)
@@ -442,7 +440,7 @@ def mixed(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, walks: Floats,
     degree: Ints, pj: Ints, po: Floats, error: Floats, count: Ints,
 ) -> int:  # fmt: skip
-    """The mixed model for a tolerance, with or without functions of the tree's own."""
+    """The mixed model for a tolerance, with or without the tree's own functions."""
     if tree.space > 0:
         return with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count)
     return heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count)
@@ -453,17 +451,17 @@ def scan(
     tree: MomentTree, sj: Ints, so: Floats, n: int, least: float, stop: Bytes, degree: Ints, pj: Ints,
     po: Floats, error: Floats, count: Ints,
 ) -> tuple[int, float]:  # fmt: skip
-    """The first good tolerance of the heuristic above `least`, then bisected; phases used and e.
+    """The first good tolerance of the heuristic above `least`, refined: the number of phases, and e.
 
-    Good tolerances are no interval, so this is a scan: geometric, 401 tolerances to four times the least
-    epsilon, on beyond if none is good, then bisection between the first good one and the one before it.
+    Good tolerances are no interval, so this is a geometric scan of 401 tolerances up to four times the least
+    epsilon, continued if none is good, then a bisection between the first good one and the one before it.
     """
     aj, ao = np.empty(n + 1, np.int64), np.empty(n + 1)
     walks = np.empty((3, 8))
     back = np.zeros(n, np.int64)
     bad = least
     good = least
-    # Squares of tiny heights may come out as 0, from where no factor leads on.
+    # Squares of tiny heights may underflow to 0, which no factor increases.
     base = max(least, _TINY)
     ceiling = 0.0
     i = 0
@@ -493,7 +491,7 @@ def cover_with_budget(
 ) -> int:  # fmt: skip
     """Cover the curve with phases of degree d costing price_d parameters, n in all, each with E_d <= e.
 
-    A reach never falls when it starts further right, so the furthest position payable with b parameters is
+    A phase that starts further right ends no further left, so the furthest position for b parameters is
     R[b] = max(R[b-1], max over d of reach_d(R[b - price_d])). Returns the number of phases, their degrees in
     `degree`, or 0 when n parameters do not suffice; of equal reaches the simplest is kept.
     """
@@ -502,13 +500,13 @@ def cover_with_budget(
         first = degree_at[b]
         rj[b], ro[b], rq[b], degree_at[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
         for k in range(-1, 4):
-            # The degree taken at the tolerance before comes first, the others need only be followed until it
-            # is known which gets further.
+            # The degree of the previous tolerance comes first; the others are followed only until it is known
+            # which gets further.
             d = first if k < 0 else (k if k < 3 else tree.space)
             if d < 0 or (k >= 0 and d == first) or (k == 3 and d == 0):
                 continue
             p = b - price(tree, d)
-            # From a position that one parameter less affords too, the same reach was had before.
+            # One parameter less reaches the same position, so this was tried with it.
             if p < 0 or (p > 0 and degree_at[p] < 0):
                 continue
             q = rq[p]
@@ -545,15 +543,15 @@ def tolerance_for_budget(
     tree: MomentTree, sj: Ints, so: Floats, n: int, share: Floats, high: float, tries: Floats, stop: Bytes,
     degree: Ints, rj: Ints, ro: Floats, rq: Ints, degree_at: Ints, error: Floats, count: Ints,
 ) -> tuple[float, float]:  # fmt: skip
-    """The least tolerance that n parameters afford, as a bracket (low, high] of the width `_NARROW`.
+    """The least tolerance for which n parameters suffice, as a bracket (low, high] of the width `_NARROW`.
 
-    How far a tolerance can fall while the degrees found for it are kept costs much less to know; if less
-    still suffices, it is with other degrees.
+    With fixed degrees the tolerance is lowered at much less cost (`narrow`), so that is done first; then a
+    lower tolerance needs other degrees.
     """
     degree_at[:] = -1
     room = np.empty(1)
     low, width = 0.0, _COARSE
-    # Constants alone are a good beginning where there are enough of them.
+    # Begin with constants alone where there are enough of them.
     m = n // 2
     degree[:] = 0
     if m < sj.size - 1:
@@ -588,11 +586,11 @@ def settle(
     tree: MomentTree, sj: Ints, so: Floats, degree: Ints, m: int, share: Floats, e: float, mix: bool,
     fj: Ints, fo: Floats, error: Floats, bj: Ints, bo: Floats, pj: Ints, po: Floats,
 ) -> int:  # fmt: skip
-    """Which of the equally good partitions: ranges [b, f] of the breaks, and the mixture of least error.
+    """Choose among equally good partitions: ranges [b, f] of the breakpoints, and the mixture of least error.
 
-    `f` are the breaks from the left (given), `b` those from the right at the same tolerance and degrees.
+    `f` are the breakpoints from the left (given), `b` those from the right at the same tolerance and degrees.
     Every f_1..f_s, b_{s+1}..b_{m-1} keeps all errors within e; the one with the least total squared error
-    goes to `p`, ties to the larger s. Returns the merges done.
+    goes to `p`, ties to the larger s. Returns the number of merges.
     """
     back = np.empty(m)
     _, covered, _, worst, _, _, merges = walk(tree, sj, so, degree, m, share, e, -1, bj, bo, back)
@@ -627,11 +625,11 @@ def solve(
     tree: MomentTree, sj: Ints, so: Floats, model: int, first: int, last: int, tries: Floats, stop: Bytes,
     degree: Ints, j: Ints, o: Floats, count: Ints, bracket: Floats,
 ) -> bool:  # fmt: skip
-    """Fit n = first..last phases (for `BUDGET` parameters), each bounding the next; the one way in.
+    """Fit n = first..last phases (for `BUDGET` parameters), each bounding the next.
 
     Row r of the results belongs to n = first + r: ``degree[r, :m]``, positions ``j, o[r, 0..2, 0..m]`` of the
-    breaks, their lower and their upper ends, ``count[r]`` = (phases m, evaluations, merges) and
-    ``bracket[r]`` = (low, high) of e. Returns False when stopped.
+    breakpoints and of the lower and upper ends of their ranges, ``count[r]`` = (phases m, evaluations,
+    merges) and ``bracket[r]`` = (low, high) of e. Returns False when stopped.
     """
     size = last + 1
     pj, po, error = np.empty(size, np.int64), np.empty(size), np.empty(size)
@@ -641,7 +639,7 @@ def solve(
     tally = np.zeros(2, np.int64)
     pure = model if model < 3 else (2 if model == MIXED else (model - 2 if model > BUDGET else 0))
     degrees = np.full(size, pure, np.int64)
-    # One phase between each two stops: the largest tolerance that can be needed.
+    # One phase between successive stops needs the largest tolerance.
     stretches = sj.size - 1
     _, _, _, high, _, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
     tally[0], tally[1] = 1, more
@@ -663,7 +661,7 @@ def solve(
         e = high
         m = 0
         nudge = 1e-15
-        # The upper end is feasible; rounding may need a last unit or two to say so again.
+        # The upper end is feasible; rounding may require a last unit or two more.
         while stop[0] == 0:
             if model == MIXED:
                 if tree.space > 0:
@@ -703,7 +701,8 @@ def solve(
 
 @arithmetic
 def describe(tree: MomentTree, j: Ints, o: Floats, width: Floats, c: Floats, error: Floats) -> None:
-    """Width, Legendre coefficients and E_0, E_1, E_2 of every interval from (j, o)[i, 0] to (j, o)[i, 1]."""
+    """Width (m,), Legendre coefficients (m, 3 or more) and E_0, E_1, E_2 of every interval from position
+    (j, o)[i, 0] to (j, o)[i, 1]."""
     for i in range(j.shape[0]):
         _, _, e, w, c0, c1, c2, _ = reach(tree, 2, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
         width[i] = w

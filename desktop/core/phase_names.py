@@ -1,9 +1,9 @@
-"""What phases are called: the region that is typical of each, and in what its processors spend their time.
+"""Names of phases: the region that is typical of each, and the call in which it spends most time.
 
-``factor: MPI_Recv 39 %`` is a phase most of which lies inside ``factor``, more than of the rest of the run;
-39 % of its processor time are spent in ``MPI_Recv``, more than in any other call in which none computes.
-``advance ×48``: the region is entered 48 times by each processor. Where a trace has no regions of the
-program that tell phases apart, ``computing 60 %, MPI_Recv 39 %``.
+``factor: MPI_Recv 39 %`` is a phase that lies mostly inside ``factor``, more so than the rest of the run, and
+39 % of whose processor time is in ``MPI_Recv``, more than in any other call without computing.
+``advance ×48``: each processor enters the region 48 times. Where no region of the program distinguishes the
+phase, ``computing 60 %, MPI_Recv 39 %``.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from desktop.core.landmarks import MOST, Stretches, begun, settled
 
 #: Kinds of regions: parts of the program, and calls in which nothing is computed.
 PROGRAM, WAITING = "program", "waiting"
-#: Messages that are sent in a direction or of a size tell phases apart that would be called the same.
+#: A kind of messages, by direction or size; distinguishes phases that would have the same name.
 MESSAGES = "messages"
-#: A region names a phase if so much of it lies inside, and so much more than of the rest of the run.
+#: A region names a phase if it covers this part of it, and so much more of it than of the rest of the run.
 _COVERS, _TELLS = 0.5, 0.15
-#: A call is worth mentioning from this part of the time on, and is all there is from this one on.
+#: A call is named from this part of the time on, and alone from the second on.
 _SPENT, _NOTHING_ELSE = 0.1, 0.9
-#: So many calls of each processor are worth mentioning.
+#: The number of calls is named from so many on.
 _AGAIN = 6
 _BINS = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Doings:
-    """Of regions (things,): name, kind; (things, bins + 1) processor time inside and calls of a processor
-    from `start` (s) up to each of equally spaced times to `end`, in shares of the processors and bins;
-    `computing` (bins + 1,): likewise what all of them compute."""
+    """Regions over time: names, kinds (things,); inside, calls (things, bins + 1): cumulated processor time
+    inside, in bins times all processors, and calls of a processor, from `start` (s) up to each of equally
+    spaced times to `end`. computing (bins + 1,): the same of the time in which processors compute."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -46,10 +46,10 @@ class Doings:
 
 
 def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[str, str]]) -> Doings:
-    """What the processors do in the part of a run that `curve` is of. `about`: name and kind of a region."""
+    """The regions in the part of a run that `curve` covers. `about`: gives name and kind of a region."""
     start, end = curve.start, curve.start + curve.duration
     computing = curve.means(_BINS) / max(curve.capacity, 1e-300)
-    # Messages are moments: from the first to the last of those that come often.
+    # Messages have no duration: take them from the first to the last of those that come often.
     sent = settled(stretches.taken(stretches.what < 0).ordered(), end - start)[0]
     rows = stretches.taken(stretches.what >= 0).beside(sent)
     rows = rows.taken(rows.end > rows.begin)
@@ -57,9 +57,9 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     width = (end - start) / _BINS
     length = rows.end - rows.begin
     cumulated = []
-    inside = np.where(rows.what >= 0, rows.inside, length)  # messages have no duration of their own
+    inside = np.where(rows.what >= 0, rows.inside, length)  # messages have no duration
     for amount in (inside / width, rows.calls.astype(float)):
-        # Spread evenly over a stretch: the sum up to an edge is a ramp.
+        # Amounts are spread evenly over a stretch, so their sum up to an edge is a ramp.
         slope = amount / (length / width) / max(stretches.processors, 1)
         upto = np.cumsum(begun(rows, which, start, width, _BINS, slope), axis=1)
         cumulated.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
@@ -76,9 +76,8 @@ def phase_names(
     given: Sequence[tuple[float, str]] = (),
     called: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Names of the phases between breaks (n + 1) in seconds; what the user has `given`, by a time inside (s),
-    comes first. `called`:
-    what regions are called instead."""
+    """(n,) names of the phases between `breaks` (n + 1,) in seconds. `given`: names by the user, each with a
+    time inside its phase (s); they come first. `called`: names to use instead of a region's own."""
     ends = np.asarray(breaks, float)
     names = [""] * (ends.size - 1) if known is None else _doing_names(known, ends, called or {})
     for time, text in given:
@@ -106,7 +105,7 @@ def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list
         fits = program & (share >= _COVERS) & (whole < MOST) & ((tells >= _TELLS) | (ends.size == 2))
         region = ""
         if fits.any():
-            # Of regions inside one another, which cover as much, the one that is least elsewhere.
+            # Of nested regions that cover equally much, the one with least time elsewhere.
             best = int(np.argmax(np.where(fits, tells - 1e-3 * whole, -np.inf)))
             region = called.get(known.names[best], known.names[best])
             times = round(float(calls[best, k]))
@@ -120,7 +119,7 @@ def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list
         elif spent[most] >= _NOTHING_ELSE:
             names.append(call)
         else:
-            # Of the curve, not what calls leave: before a processor begins and after its end it does nothing.
+            # By the curve, not as the rest beside calls: before start and after end a processor is idle.
             busy = f"computing {100 * computing[k]:.0f} %"
             parts = [busy] if computing[k] >= 0.005 or not part else []
             names.append(", ".join([*parts, part] if part else parts))
@@ -133,6 +132,6 @@ def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list
 
 
 def _upto(sums: Floats, at: Floats) -> Floats:
-    """Sums (things, bins + 1) between edges."""
+    """Cumulated `sums` (things, bins + 1), interpolated at edges `at` (K,): (things, K)."""
     i = np.minimum(at.astype(np.int64), sums.shape[1] - 2)
     return np.asarray(sums[:, i] + (sums[:, i + 1] - sums[:, i]) * (at - i))

@@ -1,23 +1,24 @@
 """Phases: the n polynomials whose largest error is least, for one n or for all up to a limit.
 
 Worley's problem (ORNL/TM-11637, 1990): split a curve into n phases, each with its own best polynomial of
-degree at most k, so that the largest local L2 error, *epsilon*, is least. Breaks may lie inside a step.
-Epsilon is unique and certifies itself: for any partition into n phases, least local error <= epsilon* <=
-largest local error. The breaks often are not unique, so each comes with the range it may lie in.
+degree at most k, so that the largest local L2 error, *epsilon*, is least. Breakpoints may lie inside a step.
+Epsilon is unique, and every partition into n phases bounds it: least local error <= epsilon* <= largest local
+error. Breakpoints often are not unique, so each comes with the range in which it may lie.
 
 The models:
 
 * ``constant``, ``linear``, ``quadratic``: one degree for all phases.
 * ``mixed``: the paper's heuristic (section 5.1), which favours the simpler polynomial where it explains
   nearly as much. Local errors are weighted: a constant's squared error counts twice, a linear's 4/3.
-  Its good tolerances are no interval; the first one above the quadratic epsilon is taken.
-* ``budget``: mixed degrees with one right answer. n is the number of parameters, 2, 3, 4 for a constant,
-  linear, quadratic phase (one is its start); the largest unweighted error over all partitions and all
-  choices of degree is least.
+  The tolerances that suffice for n phases (*good* ones) are no interval; the first one above the quadratic
+  epsilon is taken.
+* ``budget``: mixed degrees, optimised exactly. n is the number of parameters, 2, 3, 4 for a constant,
+  linear, quadratic phase (one is its start); the largest unweighted error is minimised over all partitions
+  and all choices of degree.
 * the rows of `desktop.core.bases.TABLE`, ``periodic`` and ``saturation``: {1, t, cos wt, sin wt} and
   {1, t, exp(-rt)} for all phases, with one w or r for the whole curve (`Basis`; `desktop.core.rates` searches
   it). ``budget`` and ``mixed`` may choose them too where a basis is given, for 5 and 4 parameters; ``mixed``
-  takes the degree that gets furthest for them.
+  then takes the degree that reaches furthest for its parameters.
 
 The work is done by `desktop.core.partition` on the moment tree of `desktop.core.tree`.
 """
@@ -47,18 +48,18 @@ if TYPE_CHECKING:
 MODELS = tuple(labels.MODELS)
 
 
-#: What a fit says whose breakpoints were given.
+#: `note` of a fit with given breakpoints.
 BY_HAND = "breakpoints given by hand"
-#: What it says whose breakpoints were chosen by `desktop.core.choice`.
+#: `note` of a fit with breakpoints chosen by `desktop.core.choice`.
 AS_SUGGESTED = "breakpoints as suggested"
-# A phase whose error is within this part of epsilon determines epsilon.
+# A phase determines epsilon if its error is epsilon up to this part.
 _TIGHT = 1e-6
-# A time given in seconds that is this many rounding units from an edge is the edge.
+# A time in seconds within this many rounding units of an edge is that edge.
 _SNAP = 4
-#: Numbers of coefficients by degree; what a phase costs in the budget model is one more, for its start.
+#: Number of coefficients by degree; a phase of the budget model has one parameter more, its start.
 TERMS = np.array([1, 2, 3, *(space.terms for space in bases.TABLE)])
-# Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model, which are a
-# phase's parameters over those of a parabola; so 4/5 and 1 for other functions.
+# Share of the squared tolerance by degree in the mixed model: a phase's parameters over those of a parabola,
+# which are the inverse of the paper's weights 2, 4/3, 1; so 5/4 and 1 for other functions.
 _SHARE = (TERMS + 1) / 4
 
 
@@ -68,31 +69,31 @@ class PhaseFit:
 
     Attributes
     ----------
-    model, requested : as asked; `requested` counts phases, parameters for ``budget``.
+    model, requested : as requested; `requested` counts phases, parameters for ``budget``.
     n : number of phases, at most `requested`; `note` says why when it is less.
-    breaks : (n+1,) start, the breaks, end.
-    breakpoint_low, breakpoint_high : (n+1,) each may move within this range without raising epsilon, the
-        others moving with it; with given degrees for ``mixed`` and ``budget``.
-    index, offset : (n+1,) the breaks exactly: time ``edges[index] + offset`` in the curve's ticks, the
+    breaks : (n+1,) start, inner breakpoints, end.
+    breakpoint_low, breakpoint_high : (n+1,) the range in which each can move without raising epsilon if the
+        others move too; for ``mixed`` and ``budget`` with the degrees of this fit.
+    index, offset : (n+1,) exact breakpoints: time ``edges[index] + offset`` in the curve's ticks, the
         offset negative when counted from the right edge of step ``index - 1``.
     duration : (n,) lengths, accurate even where neighbouring `breaks` differ only in their last digits.
     degree : (n,) degree of each polynomial; above 2 the number of a space (3 periodic, 4 saturating).
-    coefficients : (n, 4) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree; of other
+    coefficients : (n, 4) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree; for other
         functions those of their orthogonal basis (`desktop.core.spaces`). The first is the phase's mean.
     powers : (n, 3) coefficients of (t - start)^0, ^1, ^2 as in the paper (processors and seconds); with a
-        basis (n, 4), of a phase made of it those of its `natural` functions.
+        basis (n, 4), where phases of that basis have the coefficients of its `natural` functions.
     error : (n,) local L2 errors, processors * sqrt(s), unweighted.
     epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
     sse : total squared error, processors² * s.
     lower, upper : epsilon* lies between them; `upper` is `epsilon`. For ``mixed``, whose good tolerances
-        are no interval, `lower` is the quadratic epsilon* (with a basis that of the best choice among all),
-        which no good tolerance is below. For breaks
-        given by hand they are the least and the largest local error, and epsilon*(n) lies between.
+        are no interval, `lower` is the quadratic epsilon* (with a basis that of the best choice of degrees),
+        a lower bound of all good tolerances. For given breakpoints they are the least and the largest local
+        error.
     equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
     tight : (n,) which phases reach epsilon.
-    names : (n,) what the phases are called, () where nobody has named them.
-    evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
-    basis : the functions beside polynomials that were asked for, if any.
+    names : (n,) names of the phases, () if they have none.
+    evaluations, updates : runs of Algorithm K, and merges of moments in all of them.
+    basis : the requested functions besides polynomials, if any.
     """
 
     model: str
@@ -122,33 +123,33 @@ class PhaseFit:
 
     @property
     def searched(self) -> bool:
-        """Whether its breakpoints are those of the least error; else nobody has looked for their ranges."""
+        """Whether breakpoints were searched for the least error; otherwise their ranges are not known."""
         return self.note not in (BY_HAND, AS_SUGGESTED)
 
     @property
     def ranges(self) -> Floats:
-        """(n,) how long the range is of each phase's end; NaN where nobody has looked for it."""
+        """(n,) length (s) of the range of each phase's end; NaN where it is not known."""
         columns = self.columns()
         length: Floats = columns["end_high_s"] - columns["end_low_s"]
-        # What rounding alone makes of a fixed breakpoint is no range.
+        # A range within rounding is that of a fixed breakpoint.
         return np.where(length <= 1e-9 * (self.breaks[-1] - self.breaks[0]), 0.0, length)
 
     @property
     def worst(self) -> int:
-        """The phase (from 0) that has the largest local error, weighted for ``mixed``."""
+        """Index of the phase with the largest local error, weighted for ``mixed``."""
         weights = np.sqrt(_SHARE[self.degree]) if self.model == "mixed" else 1.0
         return int(np.argmax(self.error / weights))
 
     @property
     def limit(self) -> str:
-        """That the search for the basis ended at its limit, in words; "" where it did not."""
+        """A sentence if the search for the basis ended at one of its limits, else ""."""
         from desktop.core.rates import at_limit
 
         return "" if self.basis is None else at_limit(self.basis, float(self.breaks[-1] - self.breaks[0]))
 
     @property
     def rate(self) -> float:
-        """Of the basis; 1 where there is none."""
+        """The rate of the basis; 1 without one."""
         return 1.0 if self.basis is None else self.basis.rate
 
     def value(self, t: ArrayLike) -> Floats:
@@ -191,32 +192,31 @@ class PhaseFit:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Fits of one model for every n in turn."""
+    """Fits of one model for consecutive n."""
 
     model: str
     fits: tuple[PhaseFit, ...]
 
     @cached_property
     def n(self) -> Ints:
-        """(K,) the numbers asked for: 1..n_max, beginning higher where fewer are impossible (locked breaks;
-        ``budget`` needs 2 parameters)."""
+        """(K,) the requested numbers: 1..n_max, or from the least possible one on (`least_n`)."""
         return np.array([fit.requested for fit in self.fits])
 
     @cached_property
     def epsilon(self) -> Floats:
-        """(K,) of the fits."""
+        """(K,) epsilon of the fits."""
         return np.array([fit.epsilon for fit in self.fits], float)
 
     def fit(self, n: int) -> PhaseFit:
-        """The fit for n. KeyError if the sweep has none."""
+        """The fit for n; KeyError if the sweep has none."""
         i = n - int(self.n[0])
         if not 0 <= i < len(self.fits):
             raise KeyError(n)
         return self.fits[i]
 
     def bounds(self, fit: PhaseFit) -> tuple[float, float]:
-        """Between which errors the least possible one lies for as many phases (or parameters) as `fit` has:
-        breaks that are set or suggested prove less than those found for this n."""
+        """Bounds of the least possible epsilon for as many phases (or parameters) as `fit` has. Set or
+        suggested breakpoints alone give wider bounds than the sweep's fit for this n."""
         n = fit.requested
         if self.model != fit.model or n not in self.n:
             return float(fit.lower), float(fit.upper)
@@ -224,7 +224,7 @@ class Sweep:
         return max(float(fit.lower), float(best.lower)), min(float(fit.upper), float(best.upper))
 
     def to_frame(self) -> DataFrame:
-        """``TABLES["sweep"]``, one row a fit, by rising n."""
+        """``TABLES["sweep"]``, one row a fit, in ascending n."""
         columns = {
             "n": self.n,
             "phases": [fit.n for fit in self.fits],
@@ -250,18 +250,18 @@ def fit(
     Parameters
     ----------
     n : number of phases, at least 1; for ``budget`` number of parameters, at least 2.
-    locked : times (s) inside the curve that must be breaks; phases end there whatever their error.
-    bounds : what is known of epsilon, such as (0, epsilon of n-1). Tried first and never believed: a
-        wrong one costs an evaluation, not the answer.
+    locked : times (s) inside the curve that must be breakpoints, whatever the errors.
+    bounds : expected bounds of epsilon, such as (0, epsilon of n-1). They are tried first; wrong ones cost an
+        evaluation each, but do not change the result.
     stop : array of one byte; the work ends soon after it becomes nonzero.
-    basis : what ``periodic`` and ``saturation`` phases are made of (searched if not given, `basis_of`), and
-        what ``budget`` and ``mixed`` may choose beside polynomials: "periodic" or "saturation" alone is
-        searched. Not read for the other models.
+    basis : functions of ``periodic`` and ``saturation`` phases (searched by `basis_of` if not given), and
+        those that ``budget`` and ``mixed`` may choose besides polynomials; the basis of a name, "periodic" or
+        "saturation", is searched. Ignored for the other models.
 
     Raises
     ------
-    ValueError : unknown model, n too small for the model or for the locked breaks, locked time outside, a
-        basis of another model.
+    ValueError : unknown model, n too small for the model or the locked breakpoints, a locked time outside of
+        the curve, a basis of another model.
     Cancelled : `stop` was set.
     """
     tries = np.zeros(0) if bounds is None else np.array([b * b / curve.unit for b in bounds], float)
@@ -277,7 +277,7 @@ def sweep(
     stop: Bytes | None = None,
     basis: Basis | str | None = None,
 ) -> Sweep:
-    """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
+    """The best phases for every n up to `n_max`; each fit bounds the next. Other parameters as for `fit`."""
     least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
     return Sweep(model, tuple(_fits(curve, least, n_max, model, locked, np.zeros(0), stop, basis)))
 
@@ -285,8 +285,8 @@ def sweep(
 def extend(
     curve: StepCurve, known: Sweep, n_max: int, *, locked: Sequence[float] = (), stop: Bytes | None = None
 ) -> Sweep:
-    """A sweep of this curve, made with the same `locked` breaks, continued up to `n_max`; as it is where it
-    goes as far. The rest as for `fit`."""
+    """`known`, a sweep of this curve with the same `locked` breakpoints, continued up to `n_max`; unchanged
+    if it goes that far. Other parameters as for `fit`."""
     last = int(known.n[-1])
     if n_max <= last:
         return known
@@ -304,38 +304,39 @@ def fit_breakpoints(
     like: PhaseFit | None = None,
     basis: Basis | str | None = None,
 ) -> PhaseFit:
-    """The best polynomial for each phase between breaks given by hand.
+    """The best polynomial for each phase between given breakpoints.
 
     For ``mixed`` and ``budget`` the degree of a phase, where it is not given, follows the paper's rule for a
-    phase whose end is fixed: quadratic if its squared error is below 1/2 of the constant's and 3/4 of the
+    phase with a fixed end: quadratic if its squared error is below 1/2 of the constant's and 3/4 of the
     linear's, else linear if below 2/3 of the constant's, else constant. `requested` is the number of phases
     or of parameters.
 
     Parameters
     ----------
     breaks_s : (n+1,) increasing times in seconds, the first and last the curve's start and end.
-    degrees : (n,) degree of each phase, -1 by the rule; read for ``mixed`` and ``budget`` only.
-    like : a fit of this curve. Breaks at the same seconds as its own are exactly its own, so that phases
-        between them come out bit for bit as they are there; seconds alone may be off by their last digit.
+    degrees : (n,) degree of each phase, -1 by the rule; used for ``mixed`` and ``budget`` only.
+    like : a fit of this curve. Breakpoints at the same seconds as its own are exactly its own, so that phases
+        between them are equal bit for bit; from seconds alone the last digit may differ.
 
     Raises
     ------
-    ValueError : unknown model; breaks that do not increase or do not begin and end with the curve; degrees
-        that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
+    ValueError : unknown model; breakpoints that do not increase or do not begin and end with the curve;
+        degrees that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
     """
     used = _checked(curve, model, basis)
     times = np.asarray(breaks_s, float)
     if times.ndim != 1 or times.size < 2 or not np.isfinite(times).all():
-        raise ValueError("breaks must be a list of at least two times in seconds, start and end included")
+        raise ValueError("breakpoints must be a list of two or more times in seconds, with start and end")
     inner = np.unique(times[1:-1])
     ends = np.array([curve.start, curve.start + curve.duration])
     if inner.size != times.size - 2 or np.abs(times[[0, -1]] - ends).max() > 1e-9 * np.abs(ends).max():
         raise ValueError(
-            f"breaks must increase from the curve's start {ends[0]:g} s to its end {ends[1]:g} s, got {times}"
+            f"breakpoints must increase from the curve's start {ends[0]:g} s to its end {ends[1]:g} s, "
+            f"got {times}"
         )
     j, o = _stops(curve, inner)
     if j.size != times.size:
-        raise ValueError(f"two breakpoints are closer together than times can be told apart, got {times}")
+        raise ValueError(f"two breakpoints are closer together than times can resolve, got {times}")
     if like is not None:
         same = np.searchsorted(like.breaks, times).clip(max=like.n)
         known = like.breaks[same] == times
@@ -360,13 +361,13 @@ def fit_breakpoints(
     requested = int((TERMS[degree] + 1).sum()) if model == "budget" else m
     raw = _Raw(requested, m, (j,) * 3, (o,) * 3, degree.astype(np.int64), 1, m, -1.0, 0.0, BY_HAND)
     fitted = _finish(curve, tree, model, [raw], used)[0]
-    # The times as given: by way of ticks they may change in their last digit.
+    # Conversion to ticks and back may change the last digit, so keep the times as given.
     given_s = np.concatenate((fitted.breaks[:1], times[1:-1], fitted.breaks[-1:]))
     return replace(fitted, breaks=given_s, breakpoint_low=given_s, breakpoint_high=given_s)
 
 
 def least_n(model: str, locked: Sequence[float] = ()) -> int:
-    """The smallest n that a model can have with these breaks locked."""
+    """The smallest n of a model with these locked breakpoints."""
     return _least_n(model, len(locked) + 1)
 
 
@@ -379,9 +380,10 @@ def warm_up() -> None:
 
 @dataclass(frozen=True)
 class _Raw:
-    """A partition as the kernels give it, without anything derived.
+    """A partition as the kernels return it.
 
-    ``j, o``, three of (m+1,), are the positions of the breaks, of their lower and of their upper ends.
+    ``j, o``, three of (m+1,), are the positions of the breakpoints, and of the lower and upper ends of their
+    ranges.
     """
 
     requested: int
@@ -391,7 +393,7 @@ class _Raw:
     degree: Ints
     evaluations: int
     updates: int
-    # Bracket of e in ticks; low negative: only the partition's own errors are known.
+    # Bracket of e in ticks; negative low: only the partition's own errors bound it.
     low: float
     high: float
     note: str
@@ -407,7 +409,7 @@ def _fits(
     stop: Bytes | None,
     basis: Basis | str | None,
 ) -> list[PhaseFit]:
-    """Fits for n = first..last, by the kernels as far as epsilon is positive and exactly where it is 0."""
+    """Fits for n = first..last: by the kernels where epsilon is positive, directly where it is 0."""
     used = _checked(curve, model, basis)
     if isinstance(last, bool) or not isinstance(last, int | np.integer):
         raise ValueError(f"the number of phases must be a whole number, got {last!r}")
@@ -420,7 +422,7 @@ def _fits(
         raise ValueError(f"the {model} model needs at least {least} {what}{locks}, got {min(first, last)}")
     exact_j, exact_o = _runs(tree, j, o, last)
     price = 2 if model == "budget" else 1
-    # From this n on every run of equal height can be a phase of its own, and epsilon is 0.
+    # From this n on every run of equal height can be a separate phase, and epsilon is 0.
     enough = price * (exact_j.size - 1) if exact_j.size else last + 1
     raws = []
     if first < enough:
@@ -475,7 +477,7 @@ def _solve(
 def _finish(
     curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw], basis: Basis | None
 ) -> list[PhaseFit]:
-    """Everything derived from the partitions, for all of them in a handful of array operations."""
+    """Fits from partitions; what they derive is computed for all of them in a few array operations."""
     widths, coefficients, others, errors = _described(
         tree,
         np.concatenate([raw.j[0] for raw in raws]),
@@ -502,7 +504,7 @@ def _finish(
     highest = np.maximum.reduceat(weighted, begin).tolist()
     lowest = np.minimum.reduceat(weighted, begin).tolist()
     total = (np.add.reduceat(squared, begin) * curve.unit).tolist()
-    # Between locked breaks a good tolerance of the heuristic may exceed all errors and yet be least.
+    # Between locked breakpoints the least good tolerance of the heuristic may exceed all errors.
     tops = [
         max(worst, raw.high) if model == "mixed" else worst for raw, worst in zip(raws, highest, strict=True)
     ]
@@ -518,7 +520,7 @@ def _finish(
     fits = []
     for i, (raw, at, top) in enumerate(zip(raws, begin.tolist(), tops, strict=True)):
         cut = slice(at, at + raw.m)
-        # One fit after the other there is one break more than phases.
+        # Each fit has one element more in `breaks` than phases.
         ends = slice(at + i, at + i + raw.m + 1)
         epsilon = math.sqrt(top * curve.unit)
         lower = lowest[i] if raw.low < 0 else min(raw.low, top)
@@ -554,15 +556,16 @@ def _finish(
 
 def parabolas(curve: StepCurve, fit: PhaseFit) -> Floats:
     """(n, 3) Legendre coefficients of the curve's best parabola in each phase of a fit of it, whatever the
-    phase itself is made of."""
+    phase's own degree or functions."""
     return _described(with_basis(curve, None), fit.index, fit.offset)[1][:, :3]
 
 
 def _described(
     tree: MomentTree, j: Ints, o: Floats, joints: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Widths (m,), coefficients (m, 4) of quadratics and of the tree's own functions, and errors by degree
-    (m, degrees) of the intervals between positions; none spans a joint of two lists."""
+    """Widths (m,), coefficients (m, 4) of quadratics and of the tree's own functions, and squared errors by
+    degree (m, degrees) of the intervals between successive positions, except between lists: `joints` are the
+    indices at which the next list starts."""
     pairs_j = np.stack([j[:-1], j[1:]], axis=1)
     pairs_o = np.stack([o[:-1], o[1:]], axis=1)
     if joints is not None:
@@ -588,7 +591,7 @@ def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Fl
     if times.size and not (np.isfinite(times).all() and edges[0] < times[0] and times[-1] < edges[-1]):
         end = curve.start + curve.duration
         raise ValueError(
-            f"locked breaks must lie inside the curve, between {curve.start:g} s and {end:g} s, "
+            f"locked breakpoints must lie inside the curve, between {curve.start:g} s and {end:g} s, "
             f"got {list(locked)}"
         )
     j = np.searchsorted(edges, times, side="right") - 1
@@ -596,7 +599,7 @@ def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Fl
     for side in (0, 1):
         near = np.abs(times - edges[j + side]) <= _SNAP * np.spacing(np.abs(times))
         j, o = np.where(near, j + side, j), np.where(near, 0.0, o)
-    # A time next to the curve's start or end, or twice the same edge, is no break of its own.
+    # A time at the curve's start or end, or the same position twice, is not a further breakpoint.
     keep = (j > 0) | (o > 0)
     keep &= j < curve.segments
     keep[1:] &= (np.diff(j) > 0) | (np.diff(o) > 0)
@@ -605,7 +608,7 @@ def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Fl
 
 
 def _runs(tree: MomentTree, sj: Ints, so: Floats, limit: int) -> tuple[Ints, Floats]:
-    """Positions of all changes of height and all stops; empty when they make more than `limit` phases."""
+    """Positions of all changes of height and all stops; empty if they bound more than `limit` phases."""
     if tree.runs > limit:
         return np.zeros(0, np.int64), np.zeros(0)
     changes = np.flatnonzero(np.diff(tree.level - tree.reference)) + 1
@@ -619,12 +622,12 @@ def _least_n(model: str, stretches: int) -> int:
 
 
 def _degree_of(model: str) -> int:
-    """Of all phases of a model with one degree."""
+    """The degree of all phases of a model with one degree."""
     return bases.degree_of(model) if bases.space_of(model) else MODELS.index(model)
 
 
 def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis | None:
-    """The basis, as far as the model reads it; searched where the model needs one and none is given."""
+    """The basis that the model uses, None if it uses none; searched where a model needs one."""
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
     if model not in labels.OWN_BASIS:
@@ -639,8 +642,8 @@ def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis |
 
 
 def basis_of(curve: StepCurve, model: str) -> Basis:
-    """What phases of a space are made of in this curve: searched at the first call (some tenths of a second,
-    `desktop.core.rates`) and found in ``curve.summaries`` afterwards. Spaces without a scale have no rate."""
+    """The basis of a model for this curve: searched at the first call (some tenths of a second,
+    `desktop.core.rates`), then cached in ``curve.summaries``. Spaces without a scale have no rate."""
     from desktop.core import rates
 
     if bases.TABLE[bases.degree_of(model) - bases.FIRST].scale is None:

@@ -1,4 +1,4 @@
-"""A phase fit over a stretch of time: its pieces, its breakpoints with their ranges, and the residual."""
+"""A phase fit within a time range: its pieces, its breakpoints with their ranges, and the residual."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def fitted(fit: PhaseFit, phase: Ints, t: Floats) -> tuple[Floats, Floats]:
-    """Value (processors) and slope (processors per second) of `phase` at `t`, element by element.
+    """Value (processors) and slope (processors per second) of `phase` (K,) at `t` (K,), element by element.
 
-    Evaluated in the phase's own orthogonal basis, so that deep zoom far from zero loses nothing.
+    Evaluated in the phase's own orthogonal basis, so that precision is kept at deep zoom far from zero.
     """
     a, b = fit.breaks[phase], fit.breaks[phase + 1]
     width = fit.duration[phase]
@@ -34,7 +34,7 @@ def _at(fit: PhaseFit, phase: Ints, u: Floats) -> tuple[Floats, Floats]:
 
 def _between(fit: PhaseFit, phase: Ints, left: Floats, right: Floats) -> Floats:
     """Least, greatest and mean value (3, n) of `phase` from time `left` to `right`, element by element; exact
-    for polynomials, of other functions the bounds may be off by what they bend within the stretch."""
+    for polynomials, while bounds of other functions may be off by their curvature within the interval."""
     a, b, width = fit.breaks[phase], fit.breaks[phase + 1], fit.duration[phase]
     u0 = np.clip(((left - a) - (b - left)) / width, -1.0, 1.0)
     u1 = np.clip(((right - a) - (b - right)) / width, -1.0, 1.0)
@@ -55,12 +55,12 @@ def _between(fit: PhaseFit, phase: Ints, left: Floats, right: Floats) -> Floats:
 
 
 def visible(fit: PhaseFit, a: float, b: float) -> Ints:
-    """Phases that show between the times `a` and `b`."""
+    """Indices of the phases that overlap the times from `a` to `b`."""
     return np.flatnonzero((fit.breaks[1:] > a) & (fit.breaks[:-1] < b))
 
 
 class Residual(NamedTuple):
-    """Curve minus fit per pixel column, each (W,), processors; bounds hold for every single step."""
+    """Curve minus fit for each pixel column, (W,) each, processors; bounds hold for every single step."""
 
     minimum: Floats
     maximum: Floats
@@ -68,20 +68,20 @@ class Residual(NamedTuple):
 
 
 def residual(env: Envelope, fit: PhaseFit, x: Floats, whole: Columns | None = None) -> Residual:
-    """Columns of the curve minus the fit, `x` (W+1,) seconds; `whole` are those of the curve, if known.
+    """Residual in the columns between `x` (W+1,) seconds; `whole`: columns of the curve, if known.
 
-    Columns are cut at the breaks, so that each part has one polynomial. The mean is exact. Minimum and
+    Columns are cut at breakpoints, so that each part has one polynomial. The mean is exact. Minimum and
     maximum are exact for a constant phase and for columns of a single step with a level fit; otherwise they
     enclose the exact ones by no more than the polynomial changes within the column, so no peak is lost.
     """
     inner = fit.breaks[1:-1]
     inner = inner[(inner > x[0]) & (inner < x[-1])]
     least, most, mean = _less(fit, whole or env.columns(x), x)
-    if inner.size:  # columns with a break, in parts
+    if inner.size:  # columns with a breakpoint, in parts
         column = np.searchsorted(x, inner, side="right") - 1
         cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
         parts, column = _less(fit, env.columns(cuts), cuts), np.unique(column)
-        # From the first part of each to its last; every second stretch lies between two of them.
+        # Ranges of parts of each column; every second range lies between two such columns.
         ends = np.searchsorted(cuts, np.stack([x[column], x[column + 1]], axis=1)).ravel()
         length = np.diff(cuts)
         low, high, total = (
@@ -92,13 +92,13 @@ def residual(env: Envelope, fit: PhaseFit, x: Floats, whole: Columns | None = No
     width = np.diff(x)
     if width.min(initial=1.0) > 0:
         return Residual(least, most, mean)
-    # Far from zero, neighbouring columns may share a time.
+    # Far from zero, neighbouring columns may have equal times.
     known = np.maximum.accumulate(np.where(width > 0, np.arange(width.size), 0))
     return Residual(least[known], most[known], mean[known])
 
 
 def _less(fit: PhaseFit, c: Columns, x: Floats) -> tuple[Floats, Floats, Floats]:
-    """Least, greatest and mean difference of a curve's columns, without a break inside, from the fit."""
+    """Least, greatest and mean difference of a curve's columns, without a breakpoint inside, from the fit."""
     phase = np.minimum(np.maximum(np.searchsorted(fit.breaks, x[:-1], side="right") - 1, 0), fit.n - 1)
     low, high, mean = _between(fit, phase, x[:-1], x[1:])
     return c.minimum - high, c.maximum - low, c.mean - mean
@@ -106,7 +106,7 @@ def _less(fit: PhaseFit, c: Columns, x: Floats) -> tuple[Floats, Floats, Floats]
 
 def _cut(show: Ints, a: Floats, b: Floats, origin: float, step: float) -> tuple[Ints, Floats, Floats]:
     """Phases from `a` to `b` cut at `origin` and every `step` seconds: phase, begin and end of each part.
-    Short ones are straight on a logarithmic axis too."""
+    Short parts are straight on a logarithmic axis too."""
     first = np.floor((a - origin) / step).astype(np.int64) + 1
     parts = np.maximum(np.ceil((b - origin) / step).astype(np.int64) - first, 0) + 1
     which = np.repeat(np.arange(show.size), parts)
@@ -116,8 +116,8 @@ def _cut(show: Ints, a: Floats, b: Floats, origin: float, step: float) -> tuple[
 
 
 class Pieces(NamedTuple):
-    """The polynomials of the visible phases, each (K,): `phase`, from `a` to `b` (seconds), and its values
-    there and where the tangents at both ends meet, which is the control point of a parabola (processors)."""
+    """Parts of visible phases, each (K,): `phase`, from `a` to `b` (seconds), and values (processors) there
+    and where the tangents at both ends meet (`middle`), the control point of a parabola."""
 
     phase: Ints
     a: Floats
@@ -128,8 +128,8 @@ class Pieces(NamedTuple):
 
 
 def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Pieces:
-    """What is seen of the fit between the times `a` and `b`; in parts of at most `step` seconds if one is
-    given, which are straight on a logarithmic axis too."""
+    """The visible parts of the fit between the times `a` and `b`, at most `step` seconds long if given, which
+    makes them straight on a logarithmic axis too."""
     show = visible(fit, a, b)
     begin, end = np.maximum(fit.breaks[show], a), np.minimum(fit.breaks[show + 1], b)
     own = fit.degree[show] > 2
@@ -144,14 +144,14 @@ def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Piec
     return Pieces(show, begin, end, first, first + slope * (end - begin) / 2, last)
 
 
-# Of other functions than polynomials, parts in which the argument changes by so much are parabolas for the
-# eye, if a phase has at least so many; at most so many of them are made.
+# Functions other than polynomials are drawn as parabolas over parts in which the argument changes by
+# `_BEND`, at least `_LEAST` parts a phase, at most `_PARTS` in all.
 _BEND, _LEAST, _PARTS = 0.3, 16, 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Breakpoints:
-    """The inner breakpoints of a fit (K,), which may lie from `low` to `high`; seconds. `locked`: held."""
+    """Inner breakpoints of a fit (K,), their ranges from `low` to `high` (seconds), and which are locked."""
 
     time: Floats
     low: Floats
@@ -160,7 +160,7 @@ class Breakpoints:
 
 
 def breakpoints(fit: PhaseFit, locked: Iterable[float] = ()) -> Breakpoints:
-    """Those of a fit. `locked`: times (s) that are held, but for rounding those of breakpoints."""
+    """The inner breakpoints of a fit. `locked`: times (s) of locked breakpoints, equal up to rounding."""
     inner = fit.breaks[1:-1]
     held = np.zeros(inner.size, bool)
     near = 1e-9 * (fit.breaks[-1] - fit.breaks[0])

@@ -1,23 +1,23 @@
-"""Which number of phases: a suggestion with its reason.
+"""The number of phases: a suggestion with its reason.
 
-The 1990 report leaves the choice to the eye and names what to look at (section 1): how much the fit changes
-when a phase is added, and which features are preserved. Both are measured here.
+The 1990 report leaves the choice to the eye and names two criteria (section 1): how much the fit changes when
+a phase is added, and which features are preserved. Both are measured here.
 
-*How much the fit changes.* Where only noise is left, further phases share it out evenly: n epsilon(n)² stays,
-epsilon falls like n^-1/2. So what a step from one n to the next gains beyond noise is
+*How much the fit changes.* Where only noise is left, further phases divide it evenly: n epsilon(n)² is
+constant, epsilon falls like n^-1/2. So the gain of a step from one n to the next beyond noise is
 ``log(epsilon(n-1) / epsilon(n)) - log(n / (n-1)) / 2``. The structure is complete at the n after which no
-step gains as much any more: its *margin* is its own gain less the largest gain at any later n. This is the
+step gains as much: the *margin* of an n is its own gain minus the largest gain at any later n. This is the
 largest-jump rule of slope heuristics (L. Birgé, P. Massart, *Minimal penalties for Gaussian model selection*,
-2007) carried over to Worley's epsilon, with log epsilon for the contrast so that units do not matter.
+2007) applied to Worley's epsilon, with log epsilon for the contrast so that units do not matter.
 
-Where no step stands out so, structure and noise fade into each other. The noise alone would leave
-S(n) = n epsilon(n)² as it is; the n is taken at which S, drawn over n, lies furthest below the chord from its
-first to its last point: what it removes of S is most beyond its share of n (V. Satopää et al., *Finding a
-"Kneedle" in a Haystack*, ICDCSW 2011). If S hardly falls, there is nothing but noise and one phase is
-enough. For ``budget`` the n in S is the number of constants that the parameters would buy.
+Where no step has a clear margin, structure and noise are not separated. Noise alone would leave
+S(n) = n epsilon(n)² constant; the n is taken at which S over n lies furthest below the chord from its first
+to its last point, so that it removes most of S beyond its share of n (V. Satopää et al., *Finding a
+"Kneedle" in a Haystack*, ICDCSW 2011). If S hardly falls, there is only noise and one phase is enough. For
+``budget`` the n in S is the number of constant phases that the parameters would pay for.
 
-*What is preserved.* Of the numbers whose margin comes near the largest, the one whose breaks survive best
-into the next n is taken, then the largest.
+*What is preserved.* Of the numbers with a margin near the largest, the one is taken of whose breakpoints the
+largest share continues in the next n; of equal ones the largest number.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit, fit_
 from desktop.core.quantity import PROCESSORS
 from desktop.core.spaces import Basis
 
-#: Every n up to these is fitted before the first suggestion: phases, and parameters for ``budget``.
+#: Every n up to this is fitted before the first suggestion: phases, or parameters for ``budget``.
 SWEEP, SWEEP_PARAMETERS = 20, 60
-#: `search` ends at this n. Its cost grows with the square: 200 mixed phases of a million steps take a second.
+#: Limit of `search`. The cost grows with its square: 200 mixed phases of a million steps take a second.
 LIMIT = 200
-# Two breaks within this part of the curve's length are the same feature.
+# Two breakpoints within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
-# A margin at least this part of the largest competes on the lasting of its breaks.
+# Numbers with at least this part of the largest margin are compared by how many breakpoints continue.
 _RIVAL = 0.7
-# A margin (a difference of logarithms) below this is no reason.
+# A margin (a difference of logarithms) below this is not clear.
 _CLEAR = 0.15
-# A fall of S by less than this part, or a knee shallower than this part of the fall, is what noise does.
+# A fall of S by less than this part, or a knee shallower than this part of the fall, may be noise.
 _FALL = 0.05
 _KNEE = 0.2
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A number of phases (parameters for ``budget``) and one plain sentence on why.
+    """A number of phases (parameters for ``budget``) with its reason in one sentence.
 
-    `limit_reached`: the search had to end while it still paid, a larger number might have been found.
-    `runner_up`: the next best number and why not, None where there is none. `chosen`: the breakpoints (inner
-    ones) that curve and structure speak for, None where the best fit of `n` phases is meant.
+    `limit_reached`: the search ended at its limit although larger numbers might be better. `runner_up`: the
+    next best number and why it is not better, None if there is none. `chosen`: inner breakpoints chosen by
+    curve and structure together; None: those of the best fit of `n` phases.
     """
 
     n: int
@@ -66,13 +66,13 @@ class Suggestion:
     chosen: tuple[Breakpoint, ...] | None = None
 
     def breaks(self, curve: StepCurve) -> tuple[float, ...] | None:
-        """(phases + 1,) the chosen breakpoints between the curve's ends, in seconds; None as `chosen`."""
+        """(phases + 1,) the curve's start, the chosen breakpoints, its end, in seconds; None as `chosen`."""
         if self.chosen is None:
             return None
         return (curve.start, *(one.time_s for one in self.chosen), curve.start + curve.duration)
 
     def fit(self, curve: StepCurve, swept: Sweep) -> PhaseFit:
-        """The suggested phases; `swept` as `search` gave it."""
+        """The suggested phases; `swept`: the sweep that `search` returned with the suggestion."""
         breaks = self.breaks(curve)
         if breaks is None:
             return swept.fit(self.n)
@@ -90,22 +90,20 @@ def search(
     known: Landmarks | None = None,
     basis: Basis | str | None = None,
 ) -> tuple[Sweep, Suggestion]:
-    """Fit ever more phases while that pays, and say which number to take.
+    """A sweep and the suggested number of phases, found by fitting more phases while that pays.
 
-    The first numbers are those up to `SWEEP`. While the number they speak for lies in their upper half, so
-    that little is known of what comes after it, twice as many are looked at, up to `LIMIT`; where nothing
-    stands out, single larger numbers are tried whether something does there. So the suggestion does not
-    depend on who looks how far, unless its `limit_reached` is true.
+    All numbers up to `SWEEP` are fitted first. While the suggested one lies in their upper half, where little
+    is known of what follows it, the range is doubled, up to `LIMIT`; where no number stands out, single
+    larger numbers are tried. So the suggestion does not depend on `to`, unless its `limit_reached` is true.
 
     Parameters
     ----------
-    to : the sweep goes at least up to this n, and beyond `LIMIT` the search as well.
+    to : the sweep goes at least up to this n, and so does the search if it is beyond `LIMIT`.
     locked, stop, basis : as for `desktop.core.phases.fit`.
-    known : structure of the run. Where there is any, it and the curve decide together
-        (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
-        (`at_events`). None: the curve alone, as in the published tables. Of a curve that is not the
-        utilization the curve alone decides where as many phases without events fit it better: a metric may
-        have nothing to do with them.
+    known : structure of the run. If there is any, it decides together with the curve (`desktop.core.choice`),
+        and of equally good breakpoints of a fit those at events are taken (`at_events`). None: the curve
+        alone, as in the published tables. For a curve that is not the utilization, the curve alone also
+        decides where as many phases without events fit it better, as a metric may be unrelated to them.
 
     Raises
     ------
@@ -131,7 +129,7 @@ def search(
 
 
 def _fits(curve: StepCurve, swept: Sweep, suggested: Suggestion) -> bool:
-    """Whether the suggestion's total squared error is no larger than that of as many phases by the curve."""
+    """Whether the suggestion's total squared error is at most that of the sweep's fit of as many phases."""
     taken = suggested.fit(curve, swept)
     return taken.n not in swept.n or taken.sse <= swept.fit(taken.n).sse
 
@@ -154,11 +152,11 @@ def _with_structure(
         basis=basis,
     )
     choice = choose(curve, alone, known, locked)
-    if choice is None:  # locked breakpoints closer together than phases are looked for
+    if choice is None:  # locked breakpoints are closer together than the shortest phase of the choice
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
 
     def asked(breaks: Sequence[Breakpoint]) -> int:
-        """Phases between these breakpoints, or with ``budget`` their parameters."""
+        """Number of phases between these breakpoints, or of their parameters for ``budget``."""
         if model != "budget":
             return len(breaks) + 1
         times = (curve.start, *(one.time_s for one in breaks), curve.start + curve.duration)
@@ -175,10 +173,11 @@ def _with_structure(
 def at_events(
     curve: StepCurve, best: PhaseFit, known: Landmarks | None, locked: Sequence[float] = ()
 ) -> PhaseFit:
-    """A fit as good, with breakpoints moved to structure events inside their ranges where that costs nothing.
+    """An equally good fit with breakpoints at structure events inside their ranges, as far as epsilon does
+    not grow.
 
-    Of several events in a range, one that most processors share comes first. The ranges stay those of the
-    fit. Fits of more than `SWEEP` phases are left as they are.
+    Of several events in a range, that shared by most processors comes first. The ranges stay those of `best`.
+    Fits of more than `SWEEP` phases are returned unchanged.
     """
     if known is None or not 1 < best.n <= SWEEP:
         return best
@@ -217,8 +216,8 @@ def at_events(
 
 
 def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
-    """The structure events inside the range of each of the inner breakpoints (n - 1), or within `NEAR` of the
-    run of it, nearest first."""
+    """For each inner breakpoint (n - 1) the structure events inside its range or within `NEAR` of the run
+    from it, nearest first."""
     if known is None:
         return [[] for _ in range(best.n - 1)]
     near = NEAR * float(best.breaks[-1] - best.breaks[0])
@@ -237,7 +236,7 @@ def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
 
 
 def _at_the_end(swept: Sweep, suggestion: Suggestion) -> bool:
-    """Whether too little is known of what comes after the suggested number."""
+    """Whether the sweep ends too early to judge the suggested number."""
     return bool(swept.epsilon[-1] > 0 and 2 * suggestion.n > swept.n[-1])
 
 
@@ -249,7 +248,7 @@ def _further(
     locked: Sequence[float],
     stop: Bytes | None,
 ) -> int:
-    """Up to which n it pays to search on; 0: it does not."""
+    """The n up to which to continue the search; 0 to end it."""
     last, epsilon = int(swept.n[-1]), float(swept.epsilon[-1])
     if last >= limit or epsilon == 0:
         return 0
@@ -266,13 +265,13 @@ def _further(
 
 
 def suggest(sweep: Sweep) -> Suggestion:
-    """The number of phases that the sweep speaks for; the rule is told at the top of this module."""
+    """The suggested number of phases of a sweep, by the rule at the top of this module."""
     unit = "parameter" if sweep.model == "budget" else "phase"
     exact = np.flatnonzero(sweep.epsilon == 0)
     if exact.size:
         k = int(sweep.n[exact[0]])
         return Suggestion(k, f"{_count(k, unit)} reproduce{'s' if k == 1 else ''} the curve exactly")
-    # Only numbers that are better than every smaller one: more phases for the same error explain nothing.
+    # Only numbers that are better than every smaller one.
     best_before = np.concatenate(([np.inf], np.minimum.accumulate(sweep.epsilon)[:-1]))
     rows = np.flatnonzero(sweep.epsilon < best_before * (1 - 1e-9))
     n = sweep.n[rows]
@@ -296,7 +295,7 @@ def suggest(sweep: Sweep) -> Suggestion:
 
 
 def _second(n: Ints, score: Floats, best: int, words: str, value: Floats) -> tuple[int, str] | None:
-    """The next best by its score, if it has one above 0."""
+    """The next best number by `score` (K,), if that is above 0, with its `value` in words."""
     others = np.where(np.arange(n.size) == best, -np.inf, score)
     i = int(others.argmax())
     if not others[i] > 0:
@@ -305,7 +304,7 @@ def _second(n: Ints, score: Floats, best: int, words: str, value: Floats) -> tup
 
 
 def _gradual(n: Ints, left: Floats, unit: str) -> Suggestion:
-    """The knee of S(n) = `left`, or the first n if there is none."""
+    """The suggestion at the knee of S(n) = `left`, or the first n if there is none."""
     fall = left[0] - left.min()
     if fall >= _FALL * left[0]:
         removed = (left[0] - left) / fall
@@ -324,7 +323,7 @@ def _gradual(n: Ints, left: Floats, unit: str) -> Suggestion:
 
 
 def _reason(sweep: Sweep, row: int, before: int, margin: float, unit: str) -> str:
-    """What the step to the suggested number gains, and what stays."""
+    """The gain of the step to the suggested number, and how many of its breakpoints continue."""
     n, smaller = int(sweep.n[row]), int(sweep.n[before])
     reason = f"the step from {smaller} to {_count(n, unit)} gains {margin:.0f} % beyond any later step"
     inner = sweep.fits[row].n - 1
@@ -337,7 +336,7 @@ def _reason(sweep: Sweep, row: int, before: int, margin: float, unit: str) -> st
 
 
 def _lasting(sweep: Sweep, row: int) -> float:
-    """Which part of a fit's inner breaks continues in the next fit; 1 when there is nothing to lose."""
+    """Share of a fit's inner breakpoints that continue in the next fit; 1 without breakpoints or next fit."""
     fit = sweep.fits[row]
     if fit.n == 1 or row + 1 == len(sweep.fits):
         return 1.0
@@ -345,12 +344,12 @@ def _lasting(sweep: Sweep, row: int) -> float:
 
 
 def _continued(old: PhaseFit, new: PhaseFit) -> int:
-    """How many inner breaks of `old` go on in `new`: their ranges come near, each is the other's nearest."""
+    """Number of inner breakpoints of `old` that continue in `new`: mutual nearest ones with close ranges."""
     if old.n == 1 or new.n == 1:
         return 0
     low, high, at = (x[1:-1, None] for x in (new.breakpoint_low, new.breakpoint_high, new.breaks))
     apart = np.maximum(low - old.breakpoint_high[1:-1], old.breakpoint_low[1:-1] - high).clip(min=0)
-    # Where ranges overlap, the breaks themselves decide which is nearest; scaled, so as not to outweigh.
+    # Where ranges overlap, the breakpoints decide which is nearest, scaled so that ranges count first.
     score = apart + 1e-6 * np.abs(at - old.breaks[1:-1])
     nearest, rows = score.argmin(axis=1), np.arange(new.n - 1)
     mutual = score.argmin(axis=0)[nearest] == rows

@@ -156,7 +156,7 @@ def test_an_unperturbed_run_that_is_added_to_a_fraction_costs_no_interaction() -
     found_here = analyse(trials(design.factors, x, y))
     assert len(found_here.effects) == 15 and found_here.effect("A:B").value == pytest.approx(2.0)
     assert found_here.unperturbed == y[-1] and found_here.unperturbed_measured
-    assert any("not of the fraction" in note for note in found_here.notes)
+    assert any("not part of the fraction" in note for note in found_here.notes)
 
 
 def test_shares_count_the_noise_of_the_base() -> None:

@@ -146,7 +146,7 @@ def test_the_fractions_of_the_reports():
         ("E=AAB", "names a factor twice"),
         ("E", "no generator"),
         ("EF=AB", "not one factor"),
-        ("E=ABC F=ABE", "made of E, which is itself generated"),
+        ("E=ABC F=ABE", "uses E, which is itself generated"),
     ],
 )
 def test_contradictory_generators_are_refused(generators, sentence):
@@ -158,7 +158,7 @@ def test_contradictory_generators_are_refused(generators, sentence):
     ("count", "runs", "sentence"),
     [
         (8, 8, "8 factors cannot be told apart in 8 runs, the smallest number is 16"),
-        (3, 12, "no power of two"),
+        (3, 12, "not a power of two"),
         (3, 16, "more than the 8 treatments"),
         (13, 8192, "more than the 4096"),
     ],
@@ -364,7 +364,7 @@ def test_the_mirror_image_is_in_an_order_of_its_own():
 @pytest.mark.parametrize(("fold_after", "folded"), [(3, True), (-1, True), (1, False)])
 def test_folds_that_cannot_be(fold_after, folded):
     design = regular(names_for(5), 8)
-    with pytest.raises(ValueError, match="fits no plan of 2 replicates"):
+    with pytest.raises(ValueError, match="does not fit a plan of 2 replicates"):
         run_sheet(foldover(design) if folded else design, 2, 1, fold_after)
 
 

@@ -203,7 +203,7 @@ def test_real_measurements(four, functions, joint, individual):
         bounded = fit_joint(data, functions, positive=True)
         assert bounded.sse == pytest.approx(5.426, abs=6e-4)
         assert bounded.work.min() >= 0
-        assert any("kept from falling below zero" in w for w in bounded.warnings)
+        assert any("constrained to at least zero" in w for w in bounded.warnings)
 
 
 # --- regenerated data ---
@@ -588,7 +588,7 @@ def test_cells_with_few_points_are_left_out_and_exact_ones_marked(class_a):
     assert np.isnan(fit.delta_se[:, 1, 1]).all()
     assert fit.n == len(data) - 1
     assert "BT on IBM SP2" in fit.warnings[0]
-    assert "met exactly" in fit.warnings[1]
+    assert "fitted exactly" in fit.warnings[1]
 
 
 # --- answers ---

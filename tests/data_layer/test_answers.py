@@ -368,7 +368,9 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     read = json.loads(capsys.readouterr().out)
     assert [e["value"] for e in read["effects"]] == pytest.approx(found[3:10])
     assert [e["se"] for e in read["effects"]] == pytest.approx(errors[3:10])
-    assert any(f"what follows clock_mhz: {found[-1]:.3g} for each" in note for note in read["notes"])
+    assert any(
+        f"what follows clock_mhz is taken off: {found[-1]:.3g} for each" in note for note in read["notes"]
+    )
     assert [row["source"] for row in read["anova"]][-4:] == ["replicate", "clock_mhz", "residual", "total"]
     # Another response is none: what the delays do to it would be taken off as well.
     table.write_text("A,B,wall,cpu_s,rss,room_c\n-,-,1,1,5,20\n+,-,2,2,6,21\n-,+,3,2,7,21\n+,+,4,5,8,20\n")

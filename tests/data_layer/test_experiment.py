@@ -524,7 +524,7 @@ def test_a_fold_may_be_added(tmp_path, fold):
     assert {e.term: e.value for e in found.effects if len(e.members) == 1} == pytest.approx(
         {"A": 7, "B": 0, "C": 0}
     )
-    assert any("tells apart" in note for note in found.notes)
+    assert any("separates" in note for note in found.notes)
     # Replicates are of both halves from now on.
     longer = replace(again, plan=replace(again.plan, replicates=3))
     write_experiment(longer)
@@ -546,7 +546,7 @@ def test_the_journal_of_a_fold_is_read_as_the_experiment_is(tmp_path, capsys, be
     assert [(e.term, e.aliases) for e in read.effects] == [(e.term, e.aliases) for e in told.effects]
     assert [e.value for e in read.effects] == pytest.approx([e.value for e in told.effects])
     assert (read.df, read.variance, read.notes) == (told.df, pytest.approx(told.variance), told.notes)
-    assert all(any(words in note for note in read.notes) for words in ("tells apart", "changed by 50"))
+    assert all(any(words in note for note in read.notes) for words in ("separates", "changed by 50"))
     assert cli.run(["spt", "effects", str(tmp_path / JOURNAL), "--response", "value", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == list(told.notes)
 
@@ -624,7 +624,9 @@ def test_a_plan_that_grows_at_any_moment_runs_every_trial_once(tmp_path, seed):
 def test_a_fold_in_the_description_says_after_how_many(tmp_path):
     text = described(fraction(tmp_path).folded("", begun=True))
     (tmp_path / "experiment.toml").write_text(text.replace("fold_after = 2", "fold_after = 3"))
-    with pytest.raises(ExperimentError, match="a fold after 3 replicates fits no plan of 2 replicates"):
+    with pytest.raises(
+        ExperimentError, match="a fold after 3 replicates does not fit a plan of 2 replicates"
+    ):
         read_experiment(tmp_path)
 
 

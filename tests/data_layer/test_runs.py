@@ -374,7 +374,7 @@ def test_design_as_text_and_file(capsys, tmp_path):
         (("--factors", 6, "--runs", 8, "--resolution", "IV"), "resolution IV needs 16 runs"),
         (("--factors", 5, "--generators", "E=A"), "equal to another"),
         (("--factors", "a,a"), "a name of its own"),
-        (("--factors", 400), "400 factors are asked for"),
+        (("--factors", 400), "400 factors were requested"),
     ],
 )
 def test_design_refusals(capsys, words, sentence):
