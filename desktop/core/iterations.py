@@ -1,11 +1,11 @@
-"""What repeats in a run: iterations found in the order of events and in the curve, folded onto one another.
+"""Loops of a run: iterations found in the order of events and in the curve, and folded onto one another.
 
-A loop shows in the events of a location as a symbol (a region entered, a message to one partner, a
-collective) that comes back with the same symbols between two of its occurrences: an anchor. Each symbol is
-tried as one. What inner loops do does not matter for the outer one: of symbols that come in another number
-each time only that they come is compared. An anchor is believed if the stretches hold the same events, or if
-they last equally long, and if most locations say the same at about the same times; a curve without events if
-its periods resemble each other. All limits were set on ``tests/benchmarks/iterations.py``.
+A loop appears in the events of a location as an *anchor*: a symbol (a region entered, a message to one
+partner, a collective) that recurs with the same symbols in each *stretch*, from one occurrence to the next.
+Each symbol is tried as an anchor. Inner loops do not disturb outer ones: of symbols with a varying number of
+occurrences only the presence is compared. An anchor is accepted if the stretches hold the same events or last
+equally long, and if most locations agree at about the same times; a period of a curve without events if the
+curve resembles itself from one period to the next. All limits were set on ``tests/benchmarks/iterations.py``.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, kernel, place_in
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 
-#: Repeats that make a loop at least.
+#: Smallest number of iterations of a loop.
 LEAST = 4
 #: The same where the trace itself names iterations.
 LEAST_NAMED = 2
-#: Elements that all anchors of a location together may be looked at.
+#: Limit of the work for all anchors of a location together, in elements; and of the number of anchors.
 _WORK = 1 << 27
 _CANDIDATES = 96
-#: Elementary repeats that may make one iteration where no symbol occurs just once in it.
+#: Largest number of stretches in one iteration where no symbol occurs just once in it.
 _GROUP = 64
-#: Stretches in the middle of the run on which that number is looked for.
+#: Stretches in the middle of the run from which that number is determined.
 _GROUPED = 1 << 16
-#: Part of the stretches in which a symbol occurs that belongs to the loop, part of them that hold all of
-#: these, part in which one occurs equally often to be counted, and part that must agree in all those counts.
+#: Part of the stretches that must hold a symbol that belongs to the loop; that must hold all of these
+#: symbols; that must hold a symbol equally often to count it; and that must agree in all those counts.
 _CORE, _ALIKE, _FIXED, _SAME = 0.8, 0.6, 0.8, 0.7
 #: Part of the events between two anchors that must belong to the loop for the events alone to be enough.
 _COVERED = 0.75
-#: Mean difference of neighbours' durations, as a part of their mean, from which on several occurrences may be
+#: Mean difference of neighbours' durations, as a part of their mean, from which on several stretches may be
 #: one iteration, and the part of that to which it must fall.
 _UNEVEN, _EVENER = 0.05, 0.4
-#: Number of occurrences in an iteration from which on they are not told apart.
+#: Counts in an iteration from this on are not distinguished.
 _OFTEN = 1 << 12
 #: Events before an anchor that may belong to its iteration.
 _AHEAD = 64
-#: Logarithm of how far the durations of neighbours differ (80 % of them): with the same events in each,
-#: and otherwise; of few repeats less is believed.
+#: Largest logarithm of the ratio of neighbours' durations (for 80 % of them): with the same events in each
+#: (of 16 iterations or more, of fewer), at one location, and otherwise by the number of iterations.
 _SPREAD_SAME, _SPREAD_SAME_FEW = np.log(4.0), np.log(2.0)
 _SPREAD_LOOSE = 0.7
 _SPREAD = ((20, 0.35), (10, 0.25), (6, 0.15), (LEAST, 0.08))
 #: Part of the run (of the outer iteration) that a loop must fill.
 _FILLS, _FILLS_INSIDE = 0.1, 0.3
-#: Times that an inner loop repeats in an outer iteration at least.
+#: Least mean number of inner iterations in an outer one.
 _INSIDE = 2.5
 #: Part of a loop's time that one of many iterations may take.
 _LARGEST = 0.5
-#: Part of the locations that must agree, also without the curve; how far begins may scatter, in periods.
+#: Part of the locations that must agree, and without the curve; how far begins may scatter, in periods.
 _AGREE, _AGREE_ALONE, _APART = 0.6, 0.75, 0.5
-#: Mean correlation of neighbours from which on the curve agrees.
+#: Mean correlation of neighbouring iterations from which on the curve confirms a loop.
 AGREES = 0.3
-#: Spread up to which a loop is believed that the curve does not show.
+#: Largest spread of a loop that is accepted although the curve does not show it.
 EVEN = 0.1
 _BINS = 64
 #: Parts of a period in which a curve without events is followed.
 _FOLLOWED = 512
-#: Iterations that are folded at most (evenly chosen), and values read from the curve for it.
+#: Largest number of iterations that are folded, evenly chosen.
 _FOLDED = 4096
-#: An iteration is odd when it lasts longer than its neighbours by this part and by so many of their spreads.
+#: An iteration is odd if it is longer than its neighbours by this part and by so many of their deviations.
 _ODD, _ODD_SPREADS = 0.1, 8.0
 
 
@@ -77,17 +77,17 @@ class Repeat:
     """A loop. Times in seconds.
 
     bounds : (k+1,) begins of the k iterations and the end of the last one, increasing.
-    usual : (k,) whether an iteration holds the symbols that most hold, and its end is sure: of the last one
-        it is not where no event says that the loop is left.
+    usual : (k,) whether an iteration holds the symbols that most hold and its end is certain; the end of the
+        last one is not where no event shows that the loop is left.
     more : (k,) whether an iteration holds symbols that most do not; None where that is not known.
     symbol : the anchor at the location on which `bounds` were found; -1: found in the curve.
     grouped : occurrences of the anchor in an iteration.
-    strong : the events alone say that it is a loop.
-    same : part of the iterations that hold the very same events.
+    strong : whether the events alone are enough to accept the loop.
+    same : part of the iterations that hold exactly the same events.
     spread : logarithm of the ratio of the durations of neighbours, which 80 % of them do not exceed.
-    agree : part of the locations looked at that say the same.
-    likeness : mean correlation of the curve in an iteration with that in the next one; NaN if not asked.
-    named : the trace itself calls them iterations.
+    agree : part of the examined locations that have the loop.
+    likeness : mean correlation of the curve in an iteration with that in the next one; NaN if not computed.
+    named : whether the trace itself names iterations.
     """
 
     bounds: Floats
@@ -108,15 +108,15 @@ class Repeat:
 
     @cached_property
     def durations(self) -> Floats:
-        """(k,) of the iterations."""
+        """(k,) durations of the iterations (s)."""
         return np.diff(self.bounds)
 
     @cached_property
     def period(self) -> float:
-        """The mean duration of the iterations: the same at all locations, which a median is not where they
-        wait for each other now and then. In place of unusual ones, and of odd ones that hold more than most
-        or last twice as long, stands what their neighbours last, so that iterations that become longer are
-        not taken for shorter ones. What lasts longer by chance, or waits for the one before, is in the mean.
+        """The mean duration of the iterations (s), which unlike a median is the same at all locations even if
+        these wait for each other at times. Unusual iterations, and odd ones that hold more symbols than most
+        or last twice as long, are replaced by the running median of the others, so that a drift of the
+        duration is kept. Those that last longer by chance, or wait for the one before, count.
         """
         durations = self.durations
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
@@ -133,18 +133,18 @@ class Repeat:
 
     @cached_property
     def excess(self) -> tuple[Floats, Flags]:
-        """(k,) seconds that each lasts longer than its neighbours, and whether that is odd."""
+        """(k,) by how much each is longer than its neighbours (s), and whether it is odd."""
         return _excess(self.durations)
 
     def noted(self, **changes: object) -> Repeat:
-        """With other values of what does not say when it is; what was worked out from that stays known."""
+        """A copy with other values of fields that are not times; cached properties are kept."""
         changed = copy(self)
         changed.__dict__.update(changes)
         return changed
 
     @property
     def drift(self) -> float:
-        """How much longer the iterations of the last fifth last than those of the first fifth, as a part."""
+        """Relative increase of the median duration from the first fifth of the iterations to the last."""
         usual = self.durations[self.usual] if self.usual.any() else self.durations
         part = max(usual.size // 5, 1)
         first = float(np.median(usual[:part]))
@@ -156,7 +156,8 @@ class Repeat:
 
 @kernel
 def _present(symbol: Ints, places: Ints, seen: Ints, stretches: Ints) -> None:
-    """In how many of the stretches between two places each symbol occurs; `seen`: (symbols,) -1 each."""
+    """Add to `stretches` (symbols,) in how many stretches between two `places` each symbol occurs. seen
+    (symbols,): work space, -1 each."""
     for j in range(places.size - 1):
         for i in range(places[j], places[j + 1]):
             s = symbol[i]
@@ -169,9 +170,9 @@ def _present(symbol: Ints, places: Ints, seen: Ints, stretches: Ints) -> None:
 def _count(
     symbol: Ints, places: Ints, column: Ints, counts: AnyArray, often: Ints, usual: Flags, more: Flags
 ) -> None:
-    """How often each symbol with a column occurs in each stretch (the last one: up to the end); of all but
-    the last one in how many so `often` (at most as is told apart), whether all occur (`usual`), and whether
-    symbols without a column do (`more`)."""
+    """Set `counts` (columns, stretches): occurrences of each symbol with a column in each stretch, the last
+    one up to the end. Of all but the last, `often` (columns, limit + 1): number of stretches by count, up to
+    its limit; `usual`: whether all these symbols occur; `more`: whether symbols without a column do."""
     last = places.size - 1
     for j in range(places.size):
         stop = places[j + 1] if j < last else symbol.size
@@ -189,13 +190,13 @@ def _count(
 
 @arithmetic
 def _medians(values: Floats, half: int, held: Floats, left: Floats, out: Floats) -> None:
-    """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards.
-    `held`: the first 2 half + 1 values in order, with -inf before and inf behind; `left`: as large."""
+    """Running median of each value and `half` on both sides; at the ends the window is moved inwards.
+    `held`: the first 2 half + 1 values in order, between -inf and inf; `left`: work space of its size."""
     size = 2 * half + 1
     first = 0
     for i in range(values.size):
         a = min(max(i - half, 0), values.size - size)
-        if a != first:  # one value leaves, one comes, at its place in the order: without a branch
+        if a != first:  # one value leaves the ordered window, one is inserted, without a branch
             gone, new = values[first], values[a + size - 1]
             for k in range(size + 1):
                 left[k] = held[k] if held[k] < gone else held[k + 1]
@@ -206,7 +207,7 @@ def _medians(values: Floats, half: int, held: Floats, left: Floats, out: Floats)
 
 
 def _running_median(values: Floats, half: int = 4) -> Floats:
-    """Of each value and up to `half` on both sides."""
+    """(k,) medians of each value (k,) and `half` on both sides."""
     if values.size <= 2 * half + 1:
         return np.full(values.size, np.median(values))
     out = np.empty(values.size)
@@ -216,7 +217,8 @@ def _running_median(values: Floats, half: int = 4) -> Floats:
 
 
 def _excess(durations: Floats) -> tuple[Floats, Flags]:
-    """How much longer than their neighbours (s), and which by a part and by far more than they usually do."""
+    """(k,) by how much each is longer than its neighbours (s), and whether by far more than usual
+    (`_ODD`)."""
     expected = _running_median(durations, 8)
     excess = durations - expected
     scatter = 1.4826 * float(np.median(np.abs(excess)))
@@ -224,13 +226,13 @@ def _excess(durations: Floats) -> tuple[Floats, Flags]:
 
 
 def _spread(durations: Floats) -> float:
-    """How far neighbours differ: the logarithm that 80 % do not exceed."""
+    """Logarithm of the ratio to the running median of neighbours that 80 % do not exceed."""
     logs = np.log(np.maximum(durations, 1e-300))
     return float(np.quantile(np.abs(logs - _running_median(logs)), 0.8, method="higher"))
 
 
 def _group(durations: Floats) -> int:
-    """Occurrences of an anchor that make one iteration: a few short stretches and a long one, say."""
+    """Number of stretches that make one iteration, such as a few short ones and a long one."""
     durations = _some(durations, _GROUPED)
     held = np.minimum(durations, np.quantile(durations, 0.9))
     groups = range(1, min(_GROUP, durations.size // LEAST) + 1)
@@ -241,7 +243,7 @@ def _group(durations: Floats) -> int:
 
 
 def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool) -> Repeat | None:
-    """The loop of which each iteration holds the anchor once, or several times where once is not believed."""
+    """The loop with the anchor once in each iteration, or several times where once is not accepted."""
     places = np.flatnonzero(symbol == anchor)
     durations = np.diff(time[places])
     if not (durations > 0).all():
@@ -249,14 +251,14 @@ def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool
     loop = _at(symbol, time, end, places, named)
     sure = loop is not None and (named or loop.strong)
     if not sure and (group := _group(durations)) > 1:
-        # The iteration begins after the longest stretch: what is done together stands together.
+        # The iteration begins after the longest stretch, so that short ones stay together.
         phase = [float(np.median(durations[j::group])) for j in range(group)]
         loop = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
     return loop if loop is not None and _believed(loop, loosely=True) else None
 
 
 def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group: int = 1) -> Repeat | None:
-    """The loop whose iterations hold one of these places each."""
+    """The loop whose iterations begin at `places`, occurrences of the anchor; None if it is none."""
     k, anchor = places.size, int(symbol[places[0]])
     if k < (LEAST_NAMED if named else LEAST):
         return None
@@ -276,13 +278,13 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
     usual |= named
     if usual.mean() < _ALIKE:
         return None
-    # The most frequent number of each, and whether nearly all stretches have it.
+    # The most frequent count of each symbol, and whether nearly all stretches have it.
     value = often.argmax(axis=1)
     fixed = (value < _OFTEN) & (often.max(axis=1) / (k - 1) >= _FIXED)
     same = float(np.logical_and.reduce(full[fixed] == value[fixed, None]).mean())
     inside = np.flatnonzero(usual)
     a, b = int(inside[0]), int(inside[-1]) + 1
-    complete = False  # nothing tells the last one from what follows it: complete if it holds what all hold
+    complete = False  # the last iteration has no anchor behind it: complete if it holds what all hold
     if b == k - 1:
         missing = np.where(fixed, value, 1) - counts[:, -1]
         ahead = _ahead(symbol, int(places[a]), column, missing)
@@ -314,8 +316,8 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
 
 
 def _ahead(symbol: Ints, first: int, column: Ints, missing: AnyArray) -> int:
-    """How many events before the first anchor belong to its iteration, so that what is missing after the last
-    one is there; -1 if it is not."""
+    """Number of events before the first anchor that belong to its iteration, as they are what is missing
+    after the last anchor; -1 if they are not found there."""
     missing = np.maximum(missing, 0)
     for ahead in range(min(first, _AHEAD) + 1):
         if not missing.any():
@@ -329,8 +331,8 @@ def _ahead(symbol: Ints, first: int, column: Ints, missing: AnyArray) -> int:
 
 
 def _left(symbol: Ints, begin: int, column: Ints, held: Ints, typical: int) -> int:
-    """The first event after the iteration that begins here and is the last one: one that does not belong to
-    the loop, once all that belongs to it was there; else as many events on as iterations usually have."""
+    """Index of the first event after the last iteration, which starts at `begin`: the first that does not
+    belong to the loop once the iteration is complete, else `typical` events later."""
     missing = held.copy()
     for i in range(begin, min(begin + 2 * typical, symbol.size)):
         at = column[symbol[i]]
@@ -342,8 +344,8 @@ def _left(symbol: Ints, begin: int, column: Ints, held: Ints, typical: int) -> i
 
 
 def _believed(loop: Repeat, loosely: bool = False) -> bool:
-    """Whether it lasts about equally long each time; `loosely`: at one of several locations, which may each
-    wait for others in turn."""
+    """Whether the iterations are about equally long. `loosely`: of one of several locations, which may wait
+    for one another in turn."""
     k = loop.count
     if loop.named:
         return k >= LEAST_NAMED
@@ -361,8 +363,8 @@ def in_events(
 ) -> list[Repeat]:
     """Loops in the events of one location, outermost (longest period) first.
 
-    symbol : (n,) what happened, numbered from 0; time : (n,) when, in seconds, not decreasing.
-    start, end : of the run. preferred : (symbols,) those that the trace itself calls iterations.
+    symbol : (n,) of each event, from 0; time : (n,) of each, in seconds, not decreasing. start, end : of the
+    run. preferred : (symbols,) those that the trace itself names iterations.
     """
     if symbol.size <= LEAST:
         return []
@@ -371,7 +373,7 @@ def in_events(
     candidates = np.flatnonzero(counts >= np.where(liked, LEAST_NAMED, LEAST))
     first = np.full(counts.size, symbol.size)
     np.minimum.at(first, symbol, np.arange(symbol.size))
-    # Of each number of occurrences those that come first, those preferred ahead.
+    # For each number of occurrences, preferred symbols first, then in order of first occurrence.
     order = candidates[np.lexsort((first[candidates], ~liked[candidates], counts[candidates]))]
     rank = np.arange(order.size) - np.searchsorted(counts[order], counts[order])
     order = order[np.lexsort((counts[order], rank))]
@@ -405,7 +407,7 @@ def _levels(loops: list[Repeat], run: float) -> list[Repeat]:
 
 
 def _overlap(one: Repeat, other: Repeat) -> float:
-    """Part of the shorter one's time."""
+    """Overlap in time, as a part of the shorter loop."""
     both = min(one.bounds[-1], other.bounds[-1]) - max(one.bounds[0], other.bounds[0])
     least = min(one.bounds[-1] - one.bounds[0], other.bounds[-1] - other.bounds[0])
     return float(both / least)
@@ -417,8 +419,8 @@ def _like(one: Repeat, other: Repeat) -> bool:
 
 
 def _made_of(one: Repeat, other: Repeat) -> bool:
-    """Whether several of the other's iterations are one of these only as they last differently long: each
-    holds the same events, and the same number of them follow one another."""
+    """Whether iterations of `one` are only groups of several iterations of `other`, each with the same
+    events, that were grouped for their different durations."""
     several = round(other.count / one.count)
     alike = one.grouped > 1 and other.strong and other.grouped == 1 and several > 1
     return alike and abs(other.count - several * one.count) <= 1 and _overlap(one, other) > 0.8
@@ -429,8 +431,8 @@ def _inside(one: Repeat, other: Repeat) -> bool:
 
 
 class Loop(NamedTuple):
-    """A loop of the run, `place`: of the location (of those looked at) to whose symbols it refers; `by` the
-    events alone, or the curve too."""
+    """A loop of the run. `place`: index of the location, of those examined, to whose symbols it refers; `by`:
+    whether it was found by the events, by the curve, or by both."""
 
     repeat: Repeat
     place: int
@@ -438,8 +440,8 @@ class Loop(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The loops of a run, outermost first. `single`: some locations have loops that most others have not;
-    `doubted`: loops that are too uneven and that the curve does not show."""
+    """The loops of a run, outermost first. `single`: some location has a loop, whether or not others agree;
+    `doubted`: number of loops rejected as they are too uneven and the curve does not show them."""
 
     loops: tuple[Loop, ...]
     single: bool = False
@@ -447,8 +449,8 @@ class Verdict(NamedTuple):
 
 
 def judge(by_location: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
-    """What to believe of the loops in the events of some locations (`in_events`); without any location, of
-    the curve alone."""
+    """The accepted loops of those in the events of some locations (`in_events`); without any location, the
+    loop of the curve alone."""
     if not by_location:
         alone = in_curve(curve)
         return Verdict(() if alone is None else (Loop(alone, 0, "curve"),))
@@ -466,11 +468,11 @@ def judge(by_location: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
 
 
 def agreed(by_location: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
-    """Loops that most of the locations looked at have at about the same times, outermost first.
+    """Loops that most of the examined locations have at about the same times, outermost first.
 
     Returns
     -------
-    The place in `by_location` of the location whose anchor stands for the loop, and the loop; its bounds are
+    The index in `by_location` of the location whose anchor represents the loop, and the loop; its bounds are
     the means over the middle half of the locations that agree.
     """
     result: list[tuple[int, Repeat]] = []
@@ -484,7 +486,7 @@ def agreed(by_location: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
                 continue
             whole = one.noted(agree=len(same) / many)
             equal = [o.bounds for o in same if o.count == one.count]
-            # The mean of the middle half: as firm as a median, and nearer to what all locations have.
+            # The mean of the middle half: as robust as a median, with less variance.
             ordered = np.sort(equal, axis=0)[len(equal) // 4 : len(equal) - len(equal) // 4]
             bounds = ordered.mean(axis=0) if len(equal) > 1 else one.bounds
             durations = np.diff(bounds)
@@ -496,12 +498,12 @@ def agreed(by_location: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
 
 
 def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
-    """The same loop at another location."""
+    """The same loop as `one` at another location, with the loops `others`; None if it has none."""
     for other in others:
         if abs(one.count - other.count) > max(1, 0.02 * one.count):
             continue
         same = one.count == other.count and one.strong and other.strong
-        # What is odd on one need not be on the other: as many of the same are compared as a whole.
+        # An iteration that is odd on one need not be odd on the other, so compare the total duration.
         a, b = ((x.bounds[-1] - x.bounds[0] if same else x.period) for x in (one, other))
         if abs(b / a - 1.0) > 0.1 or _overlap(one, other) < 0.5:
             continue
@@ -514,7 +516,7 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
             else np.min(np.abs(other.bounds[near] - one.bounds), axis=0)
         )
         apart = np.abs(apart - np.median(apart))
-        # One that waits for a slow neighbour lags behind for a while; the same events are enough then.
+        # A location that waits for a slow neighbour lags behind for a while; the same events are enough then.
         # Neighbours in an exchange may be a whole iteration apart.
         limit = 2 * _APART if same else _APART
         if np.quantile(apart, 0.5 if one.strong and other.strong else 0.9) <= limit * one.period:
@@ -527,7 +529,7 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
 
 @arithmetic
 def _means(edges: Floats, level: Floats, at: Floats, out: Floats) -> None:
-    """The means of the curve between the times in each row of `at`, which do not decrease."""
+    """Set `out` to the means of the curve between the times in each row of `at`, which do not decrease."""
     last = level.size - 1
     for row in range(at.shape[0]):
         j = min(max(place_in(edges, at[row, 0]) - 1, 0), last)
@@ -572,16 +574,16 @@ def likeness(curve: StepCurve, bounds: Floats) -> float:
 
 
 def _some(bounds: Floats, most: int) -> Floats:
-    """The bounds of a stretch in the middle, of at most so many iterations."""
+    """The bounds of at most `most` iterations in the middle."""
     spare = max(bounds.size - 1 - most, 0)
     return bounds[spare // 2 : bounds.size - (spare - spare // 2)]
 
 
 def in_curve(curve: StepCurve) -> Repeat | None:
-    """The period of a curve of which nothing else is known; None when unsure.
+    """The loop of a curve without events; None if it is not certain.
 
-    The autocorrelation of exact means, from coarse to fine; then the periods are followed one by one, so that
-    they may drift.
+    Candidates come from the autocorrelation of exact means, from coarse to fine; then the periods are
+    followed one by one, so that they may drift.
     """
     if curve.segments < 4 * LEAST:
         return None
@@ -606,7 +608,8 @@ def in_curve(curve: StepCurve) -> Repeat | None:
 
 
 def _peaks(x: Floats) -> list[int]:
-    """Lags (bins) at which a signal resembles itself, the first ones of about the best."""
+    """Lags (bins) at which a signal resembles itself: the first three of those with about the best
+    correlation."""
     n = x.size
     width = max(n // LEAST, 8)
     padded = np.concatenate([np.full(width, x[:width].mean()), x, np.full(width, x[-width:].mean())])
@@ -628,7 +631,8 @@ def _peaks(x: Floats) -> list[int]:
 
 
 def _follow(x: Floats, period: float) -> Floats | None:
-    """Begins of the periods one after the other in bins, each where the next one resembles the last most."""
+    """Bounds of successive periods in bins, each where the next one resembles the last most; None if there
+    are too few."""
     coarse = max(int(period / _FOLLOWED), 1)
     x = x[: x.size - x.size % coarse].reshape(-1, coarse).mean(axis=1)
     n = x.size
@@ -655,7 +659,7 @@ def _follow(x: Floats, period: float) -> Floats | None:
 
 
 def _checked(curve: StepCurve, bounds: Floats) -> Repeat | None:
-    """The periods if each resembles the next one in both halves of the run."""
+    """The loop with these bounds (s) if most periods resemble the next one, else None."""
     k = bounds.size - 1
     if k < LEAST + 1 or not (np.diff(bounds) > 0).all():
         return None
@@ -673,8 +677,8 @@ def _checked(curve: StepCurve, bounds: Floats) -> Repeat | None:
 
 
 class Fold(NamedTuple):
-    """One iteration that stands for all: `middle`, `low` and `high` are (bins,) medians and quantiles over
-    iterations (so many as `folded` says), of equal parts of `period` seconds; `of`: what of."""
+    """A typical iteration: `middle`, `low` and `high` are (bins,) medians and quantiles over `folded`
+    iterations, in equal parts of `period` seconds; `of`: the quantity."""
 
     period: float
     middle: Floats
@@ -685,13 +689,13 @@ class Fold(NamedTuple):
     of: CurveQuantity = PROCESSORS
 
     def curve(self, capacity: float) -> StepCurve:
-        """The median as a curve over [0, period]: phases are fitted to it as to any."""
+        """The median as a curve over [0, period], to which phases can be fitted."""
         edges = np.linspace(0.0, self.period, self.middle.size + 1)
         return StepCurve(edges, self.middle, capacity, quantity=self.of)
 
 
 def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256) -> Fold:
-    """The iterations of a loop laid over one another, each stretched to the same length.
+    """The iterations of a loop, each scaled to the same length, and summarised.
 
     quantile : of the band's lower edge; its upper one is 1 - quantile.
     """
@@ -701,8 +705,8 @@ def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256)
 
 
 def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Floats]:
-    """Which iterations, at most so many, evenly chosen of the usual ones, and their means in equal parts of
-    each: (k,), (k, bins)."""
+    """Indices of at most `most` iterations, evenly chosen of the usual ones, (k,), and the curve's means in
+    equal parts of each, (k, bins)."""
     chosen = np.flatnonzero(loop.usual)
     if not chosen.size:
         chosen = np.arange(loop.count)
@@ -712,14 +716,14 @@ def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Fl
 
 
 def unfolded(loop: Repeat, breaks: Floats) -> Floats:
-    """(k, breaks) times in the run of times in one iteration (seconds of the period)."""
+    """(k, breakpoints) times in the run of `breaks`, times in one iteration (seconds of the period)."""
     return loop.bounds[:-1, None] + loop.durations[:, None] * (breaks / loop.period)
 
 
 def odd(loop: Repeat, structural: Flags | None = None) -> list[tuple[int, float]]:
-    """Iterations that last longer than their neighbours, the longest excess first: index, seconds too long.
+    """Odd iterations, longer than their neighbours, the largest excess first: index, seconds too long.
 
-    structural : (k,) those that an outer loop interrupts, which is no surprise.
+    structural : (k,) those that an outer loop interrupts, which explains their duration; left out.
     """
     excess, strange = loop.excess
     if structural is not None:

@@ -1,21 +1,21 @@
-"""Which regions of a location are open, and what it does: the one replay of enter and leave.
+"""Open regions of a location and its activity: the replay of enter and leave events.
 
-Open regions are entries in a list, the outermost first, linked both ways; those of one region are linked
-too, so that a leave finds the innermost matching one at once. Nesting may be broken: a leave without enter is
-ignored, a leave of another region than the innermost closes the innermost matching one. Every event costs the
-same, however deep or crossed (but where paths change, see below).
+Open regions are entries of a doubly linked list, the outermost first; entries of one region are linked too,
+so that a leave finds the innermost matching one at once. Nesting may be broken: a leave without enter is
+ignored, a leave of another region than the innermost closes the innermost matching one. Every event has
+constant cost, however deep or crossed the regions are (except where paths change, see below).
 
-What a location does follows from the open regions, whose activities are counted from 0, computing:
+The activity of a location follows from those of its open regions (0: computing):
 
-* of several that do not compute the outermost decides, or the strongest (`strength`), as `strongest` says;
+* of several that do not compute the outermost decides, or the strongest (`strength`) if `strongest` is true;
 * else it computes where a region is open; a worker thread only inside an active (parallel) region;
-* in no region it does its base.
+* outside of all regions it has its base activity.
 
-Whether it is a worker thread is known at the end only, so events get a code: an activity, or `BASE` (no
-region is open) or `OUTSIDE` (regions are open, but no active one); `resolved` says what these mean.
+Whether it is a worker thread is known only at the end, so events get a code: an activity, or `BASE` (no
+region is open) or `OUTSIDE` (regions are open, but no active one); `resolved` translates these.
 
-The same replay can follow the call paths (`desktop.core.callpaths`): the path is always that of the regions
-that are open, so that those inside of one that is left out of turn are on another path then.
+The same replay can follow the call paths (`desktop.core.callpaths`). The path is always that of the open
+regions, so after a region is left out of order those inside of it are on another path.
 """
 
 from __future__ import annotations
@@ -33,20 +33,19 @@ from desktop.core.jit import arithmetic, inlined, kernel
 BASE, OUTSIDE = 5, 6
 CODES = 8
 
-#: Rows of the entries: the next older of the same region (of a free one the next free one), the next older
-#: and newer of all, region, node of its path, when it was entered.
+#: Rows of the entries: the next older entry of the same region (of a free entry the next free one), the next
+#: older and newer of all, region, node of its path, time of its enter.
 SAME, OLDER, NEWER, REGION, NODE, SINCE = range(6)
-#: Fields of the state beside those of the tree (`desktop.core.callpaths`): time of the last event; innermost
-#: entry; first free entry; entries ever used; open entries, and how many of them are active; oldest one that
-#: does not compute; whether an active one was ever entered; leaves without enter; next row; open entries that
-#: are folded.
+#: Fields of the state besides those of the tree (`desktop.core.callpaths`): time of the last event; innermost
+#: entry; first free entry; entries ever used; open entries, and how many of them are active; outermost one
+#: that does not compute; whether an active one was ever entered; leaves without enter; next row.
 TIME, TOP, FREE, USED, OPEN, ACTIVE, OUTERMOST, PARALLEL, STRAY, ROW = range(3, 13)
 FIELDS = 13
 
-#: Without paths; with those that are known, see `OpenRegions.follow`.
+#: Limits of paths: none are followed; only known ones (see `OpenRegions.follow`).
 NO_PATHS, KNOWN = -1, 0
 
-#: What `replay` returns, and `replay_noting` besides.
+#: What `replay` returns, and `replay_noting` in addition.
 DONE, NO_ROOM, BAD, NO_NOTES = 0, 1, -1, 2
 
 #: Before and after all times.
@@ -54,8 +53,8 @@ BEGIN, END = -(1 << 62), 1 << 62
 
 
 class Classes(NamedTuple):
-    """What regions are to the rule: classes (regions,) their activities, active (regions,) 1 where worker
-    threads compute, strength (activities,) and strongest as above."""
+    """Regions as the rule for activities sees them: classes (regions,) their activities, active (regions,) 1
+    where worker threads compute, strength (activities,) and strongest as above."""
 
     classes: Bytes
     active: Bytes
@@ -64,8 +63,8 @@ class Classes(NamedTuple):
 
 
 class OpenEntries(NamedTuple):
-    """The open regions: last (regions,) the innermost entry of each, -1 none; entries (6, room); state
-    (FIELDS,); counts (activities,) open regions of each."""
+    """The open regions: last (regions,) the innermost entry of each, -1 none; entries (6, capacity); state
+    (FIELDS,); counts (activities,) number of open regions of each."""
 
     last: Ints
     entries: Ints
@@ -74,8 +73,8 @@ class OpenEntries(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The call paths: tree (2, capacity) parent and region of each node; slots, where nodes are found; ticks,
-    calls (capacity,) time exclusive of others and enters of each node."""
+    """The call paths: tree (2, capacity) parent and region of each node; slots, the hash table of nodes;
+    ticks, calls (capacity,) exclusive time and enters of each node."""
 
     tree: Ints
     slots: Ints
@@ -84,9 +83,9 @@ class Paths(NamedTuple):
 
 
 class PathRoom(NamedTuple):
-    """Room for notes on paths. noted (1,): row of the last note. profile (6, room): row, time, node of the
-    innermost entry that is not folded, node, ticks, calls. folded (2, room): row and node of the folded
-    entries, outermost first. used, used_folded (1,): how many of each there are."""
+    """Space for notes on paths. noted (1,): row of the last note. profile (6, capacity): row, time, node of
+    the innermost entry that is not folded, node, ticks, calls. folded (2, capacity): row and node of the
+    folded entries, outermost first. used, used_folded (1,): numbers of used columns."""
 
     noted: Ints
     used: Ints
@@ -96,15 +95,15 @@ class PathRoom(NamedTuple):
 
 
 def no_classes(regions: int) -> Classes:
-    """Where nobody asks for activities."""
+    """Classes for a replay without activities."""
     none = np.zeros(regions, np.uint8)
     return Classes(none, none, np.zeros(1, np.int64), False)
 
 
 class OpenRegions:
-    """A replay's place in the events of a location, and the paths it has met.
+    """The state of a replay of a location's events, and the paths found so far.
 
-    `limit` paths are kept apart, further regions are folded; `NO_PATHS`: none are followed.
+    `limit`: largest number of paths, beyond which regions are folded; `NO_PATHS`: none are followed.
     """
 
     def __init__(self, classes: Classes, limit: int = NO_PATHS) -> None:
@@ -130,13 +129,13 @@ class OpenRegions:
         self.opened.counts[:] = 0
 
     def begin(self, time: int = BEGIN) -> None:
-        """Another location, whose ticks count from `time` on; memory is used again."""
+        """Start another location, whose ticks count from `time` on; memory is reused."""
         forget(self.opened, self.paths)
         self._start()
         self.state[TIME] = time
 
     def know(self, classes: Classes) -> None:
-        """More regions have been defined, the former ones are as before."""
+        """Replace the classes after more regions were defined; former ones must be unchanged."""
         self.rule = classes
         regions, known = classes.classes.size, self.opened.last
         if regions > known.size:
@@ -151,8 +150,8 @@ class OpenRegions:
                 self.paths.ticks[:nodes], self.paths.calls[:nodes] = ticks[:nodes], calls[:nodes]
 
     def follow(self, tree: Ints) -> bool:
-        """Follow the known paths of a location, `tree` (2, nodes), from now on, and no others; False if they
-        are none (a damaged file)."""
+        """Follow only the known paths of a location, `tree` (2, nodes), from now on; False if they are
+        invalid (a damaged file)."""
         self.limit = KNOWN
         self._make_tree(tree.shape[1])
         self._start()
@@ -160,7 +159,7 @@ class OpenRegions:
         return bool(plant(tree[0, 1:], tree[1, 1:], regions, *self.paths[:2], self.state))
 
     def reopen(self, regions: Ints, nodes: Ints, since: Ints | None = None) -> None:
-        """Let just these regions be open, outermost first, on these nodes (any numbers without paths)."""
+        """Set the open regions, outermost first, and their nodes (any numbers without paths)."""
         while self.opened.entries.shape[1] < regions.size:
             self._make_room()
         close_all(self.opened)
@@ -181,8 +180,7 @@ class OpenRegions:
         states: tuple[NDArray[np.int32], Bytes] | None = None,
     ) -> bool:
         """Replay events before `until`; `states` (each (n,)) get the innermost region (-1: none) and the
-        code after each event. False for events that cannot be: out of order, or of unknown regions or paths.
-        """
+        code after each event. False for invalid events: out of order, or of unknown regions or paths."""
         top, code = (np.empty(0, np.int32), np.empty(0, np.uint8)) if states is None else states
         self.state[ROW] = 0
         while True:
@@ -199,8 +197,8 @@ class OpenRegions:
         how: tuple[int, int],
         room: Callable[[], PathRoom],
     ) -> bool:
-        """The same of events of which the first is the `row`-th of its location, with notes on paths: `how`
-        often, as `replay_noting` takes it, and `room` for them."""
+        """`feed` of events, the first of which is the `row`-th of its location, with notes on paths: `how`
+        are the two intervals of `replay_noting`, `room` gives space for notes whenever it is used up."""
         self.state[ROW] = 0
         notes = room()
         while True:
@@ -215,19 +213,19 @@ class OpenRegions:
                 return bool(end == DONE)
 
     def note(self, row: int, notes: PathRoom) -> None:
-        """Note what is left before the `row`-th event."""
+        """Note what is not noted yet before the `row`-th event."""
         note_path(row, 0, notes, self.opened, self.paths)
 
     def states(
         self, time: Ints, kind: Bytes, region: NDArray[np.uint32]
     ) -> tuple[NDArray[np.int32], Bytes] | None:
-        """Innermost region (-1: none) and code after each event; None as `feed` gives False."""
+        """Innermost region (-1: none) and code after each event; None where `feed` returns False."""
         states = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
         return states if self.feed(time, kind, region, states=states) else None
 
     @property
     def depth(self) -> int:
-        """How many regions are open."""
+        """Number of open regions."""
         return int(self.state[OPEN])
 
     @property
@@ -237,7 +235,7 @@ class OpenRegions:
 
     @property
     def open(self) -> tuple[Ints, Ints]:
-        """The open regions, outermost first, and when they were entered."""
+        """The open regions, outermost first, and the times of their enters."""
         rows = np.empty((3, self.depth), np.int64)
         list_open(self.opened, rows)
         return rows[0], rows[2]
@@ -248,7 +246,7 @@ class OpenRegions:
         return int(self.state[STRAY])
 
     def count_open(self, regions: Ints) -> int:
-        """How many of the open ones are of these regions."""
+        """Number of open entries of these regions."""
         return int(np.isin(self.open[0], regions).sum()) if regions.size else 0
 
     @property
@@ -258,28 +256,28 @@ class OpenRegions:
         return int(self.state[TIME]), int(self.opened.entries[NODE, top]) if top >= 0 else 0
 
     def resume(self, time: int, ticks: Ints, calls: Ints) -> None:
-        """Go on from a time, with what has come to the nodes (nodes,) until then."""
+        """Go on from a time, with the ticks and calls of the nodes (nodes,) up to it."""
         self.state[TIME] = time
         self.paths.ticks[:], self.paths.calls[:] = ticks, calls
 
     @property
     def nodes(self) -> int:
-        """Nodes of the tree, the root included."""
+        """Number of nodes of the tree, including the root."""
         return int(self.state[NODES])
 
     @property
     def folds(self) -> bool:
-        """Whether some are folded."""
+        """Whether paths are folded."""
         return bool(self.state[FOLDS])
 
     @property
     def folded(self) -> int:
-        """How many open entries are folded."""
+        """Number of open entries that are folded."""
         return int(self.state[FOLDED])
 
     def leave_times(self, time: Ints, kind: Bytes, region: NDArray[np.uint32], ends: Ints, left: int) -> int:
-        """When those that were reopened will be left, from these events: ``ends[node]`` of their nodes (-1:
-        nobody asks), of which `left` are not known yet; how many are left then."""
+        """Set ``ends[node]`` to the leave time of each reopened entry (its node; -1: not wanted) from these
+        events. `left`: how many are not known yet; returns how many remain."""
         self.state[ROW] = 0
         while True:
             left = leave_times(time, kind, region, self.rule, self.opened, ends, left)
@@ -289,7 +287,7 @@ class OpenRegions:
 
 
 def resolved(base: int, computes: int, idle: int, worker: bool) -> Bytes:
-    """(CODES,) the activities that the codes of a location mean."""
+    """(CODES,) the activity of each code at a location."""
     activity = np.arange(CODES, dtype=np.uint8)
     activity[BASE] = idle if worker else base
     activity[OUTSIDE] = idle if worker else computes
@@ -301,10 +299,10 @@ def replay(
     time: Ints, kind: Bytes, region: AnyArray, until: int, limit: int, rule: Classes, opened: OpenEntries,
     paths: Paths, top: AnyArray, code: Bytes,
 ) -> int:  # fmt: skip
-    """Replay rows from ``state[ROW]`` on whose time is before `until`; what it returns is one of DONE,
-    NO_ROOM (for another open region: make room and go on) and BAD (rows that cannot be).
+    """Replay rows from ``state[ROW]`` on whose time is before `until`; returns DONE, NO_ROOM (for another
+    open region: add room and continue) or BAD (invalid rows).
 
-    New paths are made while there are fewer than `limit`. `top` and `code` may be empty: nobody asks.
+    New paths are added while there are fewer than `limit`. `top` and `code` may be empty if not wanted.
     """
     last, entries, state, _ = opened
     tree, slots, ticks, calls = paths
@@ -363,8 +361,8 @@ def replay_noting(
     row: int, every: int, for_each: int, notes: PathRoom, time: Ints, kind: Bytes, region: AnyArray,
     until: int, limit: int, rule: Classes, opened: OpenEntries, paths: Paths, top: AnyArray, code: Bytes,
 ) -> int:  # fmt: skip
-    """`replay`, and `note_path` before each event of which the number, counted from `row`, is a multiple of
-    `every`; also NO_NOTES, where that has no room."""
+    """`replay` with `note_path` before each event whose number, counted from `row`, is a multiple of `every`;
+    returns also NO_NOTES, when there is no space for notes."""
     while True:
         at = opened.state[ROW]
         here = row + at
@@ -380,10 +378,9 @@ def replay_noting(
 
 @arithmetic
 def note_path(row: int, for_each: int, notes: PathRoom, opened: OpenEntries, paths: Paths) -> bool:
-    """Note what has come to the nodes since the last note, and forget it; False if there is no room.
+    """Note the ticks and calls of nodes since the last note, and clear them; False if there is no space.
 
-    Nothing is noted where fewer than `for_each` rows have come for each node with something to note and each
-    folded entry.
+    Nothing is noted if there were fewer than `for_each` rows for each changed node and each folded entry.
     """
     noted, used, profile, used_folded, folded = notes
     _, entries, state, _ = opened
@@ -424,7 +421,7 @@ def note_path(row: int, for_each: int, notes: PathRoom, opened: OpenEntries, pat
 
 @inlined
 def code_now(rule: Classes, opened: OpenEntries) -> int:
-    """The rule, of the regions that are open."""
+    """The code of the open regions by the rule."""
     classes, _, strength, strongest = rule
     _, entries, state, counts = opened
     outermost = state[OUTERMOST]
@@ -443,7 +440,7 @@ def code_now(rule: Classes, opened: OpenEntries) -> int:
 
 @kernel
 def activities(tree: Ints, rule: Classes, resolve: Bytes) -> Ints:
-    """(nodes,) the rule, of the regions of each path; what a location does there, as `resolve` says."""
+    """(nodes,) the activity of a location on each path, by the rule; `resolve` as `resolved` returns."""
     classes, active, strength, strongest = rule
     nodes = tree.shape[1]
     decisive = np.zeros(nodes, np.int64)
@@ -465,7 +462,7 @@ def activities(tree: Ints, rule: Classes, resolve: Bytes) -> Ints:
 
 @inlined
 def open_entry(region: int, node: int, time: int, rule: Classes, opened: OpenEntries) -> None:
-    """Put a region on top of those that are open; there is room for it."""
+    """Add a region as the innermost open one; there must be room for it."""
     last, entries, state, counts = opened
     entry = state[FREE]
     if entry >= 0:
@@ -496,7 +493,7 @@ def open_entry(region: int, node: int, time: int, rule: Classes, opened: OpenEnt
 
 @inlined
 def close_entry(entry: int, region: int, rule: Classes, opened: OpenEntries) -> None:
-    """Take the innermost entry of a region from those that are open."""
+    """Remove the innermost entry of a region from the open ones."""
     last, entries, state, counts = opened
     last[region] = entries[SAME, entry]
     below, above = entries[OLDER, entry], entries[NEWER, entry]
@@ -512,7 +509,7 @@ def close_entry(entry: int, region: int, rule: Classes, opened: OpenEntries) -> 
     counts[np.int64(rule.classes[region])] -= 1
     state[ACTIVE] -= rule.active[region] != 0
     if entry == state[OUTERMOST]:
-        # It only ever moves to newer ones, so that all of these steps are no more than there are enters.
+        # It only moves to newer entries, so all these steps together are at most the number of enters.
         while above >= 0 and rule.classes[entries[REGION, above]] == 0:
             above = entries[NEWER, above]
         state[OUTERMOST] = above
@@ -520,9 +517,9 @@ def close_entry(entry: int, region: int, rule: Classes, opened: OpenEntries) -> 
 
 @arithmetic
 def forget(opened: OpenEntries, paths: Paths) -> None:
-    """Empty a replay for the next location; costs what it held, not what it has room for."""
+    """Clear a replay for the next location; the cost depends on its content, not on its capacity."""
     tree, slots, ticks, calls = paths
-    # Youngest first: what was put into the table later never stands in the way of what was there before.
+    # Youngest first: later entries of the hash table are never needed to find earlier ones.
     for node in range(min(opened.state[NODES], tree.shape[1]) - 1, -1, -1):
         ticks[node] = 0
         calls[node] = 0
@@ -533,7 +530,7 @@ def forget(opened: OpenEntries, paths: Paths) -> None:
 
 @arithmetic
 def close_all(opened: OpenEntries) -> None:
-    """No region is open."""
+    """Close all regions."""
     last, entries, state, _ = opened
     entry = state[TOP]
     while entry >= 0:
@@ -550,7 +547,7 @@ def close_all(opened: OpenEntries) -> None:
 
 @arithmetic
 def reopen(regions: Ints, nodes: Ints, since: Ints, rule: Classes, opened: OpenEntries, tree: Ints) -> None:
-    """Open regions, outermost first; there is room for all."""
+    """Open regions, outermost first; there must be room for all."""
     for i in range(regions.size):
         open_entry(regions[i], nodes[i], since[i], rule, opened)
         if tree.shape[1] > 0:
@@ -572,8 +569,8 @@ def list_open(opened: OpenEntries, out: Ints) -> None:
 def leave_times(
     time: Ints, kind: Bytes, region: AnyArray, rule: Classes, opened: OpenEntries, ends: Ints, left: int
 ) -> int:
-    """When regions that are open will be left: `ends` of the number that an entry has for a node (-1: nobody
-    asks). From ``state[ROW]`` on, until there is no room for another open region; how many are `left`."""
+    """Leave times of open entries: sets `ends` at the number that an entry has as its node (-1: not wanted).
+    From ``state[ROW]`` on, until there is no room for another open region; returns how many are `left`."""
     last, entries, state, _ = opened
     for i in range(state[ROW], kind.size):
         if left == 0 or (state[FREE] < 0 and state[USED] == entries.shape[1]):
@@ -592,15 +589,15 @@ def leave_times(
     return left
 
 
-# ------------------------------------------------------------------ what a location does
+# ------------------------------------------------------------------ activities of a location
 
 
 @arithmetic
 def steps(time: Ints, code: Bytes, state: Ints, out_time: Ints, out_code: Bytes) -> int:
-    """When a location does something else, of its codes (n,) after events; how many steps.
+    """Changes of activity of a location, from its codes (n,) after events; returns the number of steps.
 
     Of several events at one time the last one counts. state (3,): time and code of the last event, and the
-    code of the last step; -1: none. The last event is never among the steps: who knows what follows.
+    code of the last step; -1: none. The last event is not among the steps, as another may follow at its time.
     """
     n = 0
     for i in range(time.size):

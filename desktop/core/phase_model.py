@@ -1,33 +1,33 @@
-"""How phases scale: time over p as a sum of characteristic functions, with what a few runs leave open.
+"""Scaling of phases: time over p as a sum of characteristic functions, with the uncertainty of a few runs.
 
 A phase takes on p processors::
 
     T(p) = sum_i w_i u_i(p),   w_i >= 0
 
-with one, two or three of the functions of `desktop.core.characteristic`: a time is made of kinds of work, and
-none of them is negative. Three to six runs do not say which functions these are, and which they are decides
-what follows beyond the runs. So nothing is chosen before predicting: all sets of functions are weighed by how
-probable they are given the runs (Bayesian model averaging: Hoeting, Madigan, Raftery, Volinsky, Statistical
-Science 14, 1999), and a prediction is a draw of a set, its weights and its noise. Intervals are quantiles of
-draws, so they hold what is open in all three.
+with one, two or three of the functions of `desktop.core.characteristic`: a time is a sum of kinds of work,
+none of them negative. Three to six runs do not determine which functions these are, but predictions beyond
+the runs depend on them. So no set of functions is chosen: all are weighted with their probability given the
+runs (Bayesian model averaging: Hoeting, Madigan, Raftery, Volinsky, Statistical Science 14, 1999), and a
+prediction is a draw of a set, its weights and its noise. Intervals are quantiles of draws, so they include
+the uncertainty of all three.
 
-Priors: sets with one, two, three functions are as probable as `_SETS` says, and likelier with functions that
-grow (`_LIKELY`); shares of the functions in the time in the middle of the runs have a Dirichlet distribution
-with parameters `_SHARES`: parts in proportion to p are hardly seen in the runs and decide what follows, so
-they are taken to be likely and small. Errors are in proportion to the phase or (breakpoints that are not
-exact) to the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as
-far as theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R
-its triangle, s a spread, a the parameters, a set has the marginal likelihood
+Priors: sets of one, two, three functions have the probabilities `_SETS`, and higher ones with functions that
+grow (`_LIKELY`); the shares of the functions in the time, in the middle of the runs, have a Dirichlet
+distribution with parameters `_SHARES`: parts proportional to p hardly show in the runs but dominate beyond
+them, so they are assumed to be likely and small. Errors are proportional to the phase or (inexact
+breakpoints) to the run, with any spread of `_SPREADS`; these are estimated from all phases together, as far
+as phases may be alike. For d functions, n runs, A the columns over what errors are proportional to, R its
+triangle, s a spread, a the parameters, a set has the marginal likelihood
 
     Gamma(sum a) / prod Gamma(a)  (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  E
 
 E is the mean of the prior's density over normal draws of the weights, 0 of draws with a negative one.
 
-The phases of a run add up to the run, whose own time varies less than theirs, as an error of a breakpoint
-moves time from a phase to its neighbour. Jointly, medians of phases and run are moved so that they add up,
-each in proportion to its variance (Wickramasuriya, Athanasopoulos, Hyndman, JASA 114, 2019, with a diagonal
-covariance), phases within their quartiles. The ends of their intervals do not move: to scale all draws would
-take away the growth that few of them have.
+The phases of a run add up to the run, whose time varies less than theirs, as an error of a breakpoint moves
+time from a phase to its neighbour. Jointly, medians of phases and run are adjusted to add up, each in
+proportion to its variance (Wickramasuriya, Athanasopoulos, Hyndman, JASA 114, 2019, with a diagonal
+covariance), phases within their quartiles. The ends of their intervals do not move: scaling all draws would
+remove the growth that only few of them have.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ from desktop.core.characteristic import CHARACTERISTICS
 from desktop.core.factor_intervals import CONFIDENCE, FARTHEST
 from desktop.core.plain import JSON
 
-#: Fewest different p.
+#: Smallest number of different p.
 FEWEST = 3
 DRAWS = 2000
 _TAILS = ((1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0)
-#: A phase scales as long as twice the processors make it at least sqrt(2) times as fast.
+#: A phase scales as long as doubling the processors makes it at least sqrt(2) times as fast.
 SCALES = 0.5
-#: Relative errors of a run that are thought of, all as probable.
+#: Possible relative errors of a run, equally probable.
 _SPREADS = np.geomspace(0.004, 0.3, 9)
-#: How much a phase's spread is thought to be that of the others: their log likelihood counts so much.
+#: Weight of the other phases' log likelihood for the spread of a phase.
 _ALIKE = 0.5
 _MOST, _TRIED = 3, 240
-#: How probable sets of one, two, three functions are; and errors in proportion to the phase, to the run.
+#: Prior probabilities of sets of one, two, three functions; and of errors proportional to the phase, the run.
 _SETS, _KINDS = (0.2, 0.3, 0.5), (0.5, 0.5)
-#: Of each function: parameter of the Dirichlet distribution of the shares, and how much likelier than another
-#: one it is in a set. What grows with p is in most programs, and small where they are run.
+#: For each function: parameter of the Dirichlet distribution of the shares, and its relative probability in a
+#: set. Most programs have parts that grow with p, small at the p of the runs.
 _SHARES = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.15])
 _LIKELY = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 5.0])
-#: Of so many blocks of speeds one is taken for parts of phases.
+#: Parts of phases use one in so many blocks of speeds.
 FEWER = 4
 #: Errors of a part of a phase are not below this share of the phase.
 _FLOOR = 0.05
@@ -70,7 +70,7 @@ _NAMES = tuple(one.text for one in CHARACTERISTICS)
 
 
 def columns(p: Floats) -> Floats:
-    """(K, functions) of p (K,)."""
+    """(K, functions) characteristic functions at p (K,)."""
     return np.stack([one.u(p) for one in CHARACTERISTICS], axis=1)
 
 
@@ -88,9 +88,9 @@ def _random(seed: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """What runs say of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,) :
-    error of one run in parts of the time or, where `of_run` (draws,) is above zero, in parts of that part of
-    the run; chances : sets of functions with their probability, the likeliest first."""
+    """Posterior draws of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,)
+    : error of one run relative to the time or, where `of_run` (draws,) is positive, to that part of the run;
+    chances : sets of functions with their probability, the most probable first."""
 
     weights: Floats
     spread: Floats
@@ -99,11 +99,11 @@ class Law:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The likeliest set."""
+        """The most probable set."""
         return self.chances[0][0]
 
     def parameters(self) -> list[JSON]:
-        """Of the likeliest set: function, median weight (s) and 95 % interval, given that set."""
+        """Function, median weight (s) and 95 % interval of the most probable set, given that set."""
         own = np.array([name in self.functions for name in _NAMES])
         same = ((self.weights > 0) == own).all(axis=1)
         bands = band(self.weights[same][:, own])
@@ -116,7 +116,7 @@ class Law:
         ]  # fmt: skip
 
     def on(self, speed: Floats) -> Law:
-        """On a system with `speed` (draws, functions)."""
+        """The law on a system with `speed` (draws, functions)."""
         return replace(self, weights=self.weights / speed)
 
     def times(self, p: Floats) -> Floats:
@@ -126,7 +126,7 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """(K,) each: median, and between which values one new run lies with 95 %."""
+    """Median and 95 % interval, (K,) each."""
 
     value: Floats
     low: Floats
@@ -134,7 +134,7 @@ class Band:
 
 
 def band(draws: Floats) -> Band:
-    """Of draws (draws, K)."""
+    """Median and 95 % interval of `draws` (draws, K)."""
     low, value, high = np.quantile(draws, (_TAILS[0], 0.5, _TAILS[1]), axis=0)
     return Band(value, low, high)
 
@@ -142,9 +142,9 @@ def band(draws: Floats) -> Band:
 @dataclass(frozen=True, eq=False)
 class Weighed:
     """Every set with every kind and spread of errors. score (sets, kinds x spreads) : logarithm of the
-    marginal likelihood; sets : which they are; drawn, good (kinds x spreads, tried, d),
-    (kinds x spreads, tried) of each : weights, and how probable they were before; size (functions,) : what
-    weights are counted in; part : of the run, in the middle of the runs."""
+    marginal likelihood; sets : indices of their functions; drawn, good : of each set, weights
+    (kinds x spreads, tried, d) times `size`, and their prior density (kinds x spreads, tried); size
+    (functions,); part : mean part of the run."""
 
     score: Floats
     sets: tuple[tuple[int, ...], ...]
@@ -162,14 +162,14 @@ def weigh(
     run: Floats | None = None,
     speed: Floats | None = None,
 ) -> Weighed:
-    """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times; `run`
-    (N,): times of the runs, to which errors may be in proportion; `speed` (N, functions): of the systems that
-    they were on, else all 1."""
+    """Marginal likelihoods of all sets for runs at p (N,) that took `time` (N,). `scale` (N,): what errors
+    are relative to, else the times; `run` (N,): times of the runs, to which errors may be proportional as
+    well; `speed` (N, functions): of the systems of the runs, else all 1. Errors as for `learn`."""
     p, time = np.asarray(p, np.float64), np.asarray(time, np.float64)
     scale = time if scale is None else np.asarray(scale, np.float64)
     if speed is None and np.unique(p).size < FEWEST:
         raise ValueError(
-            f"runs on {np.unique(p).size} different numbers of processors say nothing of a law over p, "
+            f"runs on {np.unique(p).size} different numbers of processors cannot determine a law over p, "
             f"{FEWEST} or more are needed"
         )
     if not (np.isfinite(time).all() and (p >= 1).all() and (time >= 0).all() and (scale > 0).all()):
@@ -182,7 +182,7 @@ def weigh(
     scales = [scale] if run is None else [scale, part * run]
     normal, n = _random(seed)[0], time.size
     base = columns(p) if speed is None else columns(p) / speed
-    if speed is not None:  # which is asked for many times
+    if speed is not None:  # called for many blocks of speeds, so fewer draws are enough
         normal = normal[: _TRIED // 6]
     sets: list[tuple[int, ...]] = []
     score, drawn, good = [], [], []
@@ -224,8 +224,8 @@ def weigh(
 
 @lru_cache(maxsize=8)
 def _beforehand(d: int) -> tuple[Floats, Floats]:
-    """Sets of d functions (sets, d), and of each the logarithm of how probable it is beforehand, over what
-    its shares' density is divided by."""
+    """Sets of d functions (sets, d), and of each the logarithm of its prior probability times the constant
+    of the Dirichlet density (sets,)."""
     every = np.array([own for own in _sets() if len(own) == d])
     likely = _LIKELY[every].prod(axis=1)
     before = np.log(_SETS[d - 1] * likely / likely.sum())
@@ -234,8 +234,8 @@ def _beforehand(d: int) -> tuple[Floats, Floats]:
 
 
 def _shares(weights: Floats, parameter: Floats) -> Floats:
-    """(sets, ...) prior density of weights (sets, ..., d) as shares, up to a constant; 0 where one is below
-    zero. parameter (sets, d): of the Dirichlet distribution."""
+    """(sets, ...) prior density of weights (sets, ..., d) as shares, up to a constant; 0 where one is
+    negative. parameter (sets, d): of the Dirichlet distribution."""
     sound = (weights >= 0).all(axis=-1)
     part = np.maximum(weights, 1e-12)
     part = part / part.sum(axis=-1, keepdims=True)
@@ -245,7 +245,7 @@ def _shares(weights: Floats, parameter: Floats) -> Floats:
 
 
 class _Drawing:
-    """Draws of a law, some of them after the other."""
+    """The draws of a law, added in blocks."""
 
     def __init__(self, seed: int) -> None:
         self._at = _random(seed)[1]
@@ -253,12 +253,12 @@ class _Drawing:
         self._of_run, self._chance = np.zeros(DRAWS), np.zeros(len(_sets()))
 
     def add(self, of: Weighed, others: Floats | None = None, first: int = 0, last: int = DRAWS) -> None:
-        """Draws `first` to `last`. `others` (kinds x spreads,): what other quantities of the same runs say of
-        the spread."""
+        """Set the draws `first` to `last`. `others` (kinds x spreads,): log likelihood of the spreads by
+        other quantities of the same runs."""
         score = of.score if others is None else of.score + others
         chance = np.exp(score - score.max())
         chance /= chance.sum()
-        # so many draws of each as it is probable, at random places so that laws do not depend on each other
+        # draws in proportion to the probability, at random places so that laws are independent
         order = first + np.argsort(self._at[first:last])
         ends = np.concatenate([[0], np.rint(np.cumsum(chance) * (last - first)).astype(np.int64)])
         for k in np.flatnonzero(np.diff(ends)).tolist():
@@ -280,7 +280,7 @@ class _Drawing:
 
 
 def spreads_of(of: Weighed) -> Floats:
-    """(kinds x spreads,) logarithm of how likely the runs are by it."""
+    """(kinds x spreads,) log likelihood of the runs for each, limited to 50 below the largest score."""
     top = of.score.max()
     with np.errstate(divide="ignore"):
         likely = np.log(np.exp(of.score - top).sum(axis=0))
@@ -290,13 +290,13 @@ def spreads_of(of: Weighed) -> Floats:
 def learn(
     p: Floats, time: Floats, scale: Floats | None = None, seed: int = 0, speed: Floats | None = None
 ) -> Law:
-    """What runs at p (N,) that took `time` (N,) seconds say by themselves. `scale` (N,): what errors are
-    relative to, else the times. `seed`: of the draws; quantities that are added need two. `speed` as of
-    `model_phases`.
+    """The law of a time from runs at p (N,) that took `time` (N,) seconds. `scale` (N,): what errors are
+    relative to, else the times. `seed`: of the draws; quantities that are added need different ones. `speed`
+    as for `model_phases`.
 
     Raises
     ------
-    ValueError : fewer than `FEWEST` different p, a p below 1, or times that are negative.
+    ValueError : fewer than `FEWEST` different p, a p below 1, or negative times.
     """
     blocks = [None] if speed is None else list(speed)
     drawing, ends = _Drawing(seed), block_ends(len(blocks))
@@ -307,18 +307,18 @@ def learn(
 
 # --- phases of several runs ---
 
-#: Parts of a phase's duration whose ratios are the efficiencies of POP: mean computing time of a processor;
-#: by how much the most loaded computes longer; how much longer than that the phase takes.
+#: Parts of a phase's duration whose ratios are the POP efficiencies: mean computing time of a processor; by
+#: how much the most loaded one computes longer; by how much the phase is longer than that.
 PARTS = ("computing", "imbalance", "communication")
 EFFICIENCIES = ("parallel", "load balance", "communication", "computation scaling", "global")
 
 
 @dataclass(frozen=True, eq=False)
 class ScalingRuns:
-    """Runs of one program with the same K phases. p (R,); duration (R, K), seconds; parts (R, K, 3) of
-    `PARTS`, seconds, which add up to the duration, or None where processors are not known; accounts
-    (R, K, A) seconds of a processor on average, which add up to it as well, or None, with their names.
-    systems: what each run was on, () where all were on one."""
+    """R runs of one program with the same K phases. p (R,); duration (R, K), seconds; parts (R, K, 3),
+    seconds of `PARTS`, which add up to the duration, or None where processors are not known; accounts
+    (R, K, A), mean seconds of a processor, which add up to it as well, or None; systems : of each run, () if
+    all were on one."""
 
     runs: tuple[str, ...]
     phases: tuple[str, ...]
@@ -330,7 +330,7 @@ class ScalingRuns:
     systems: tuple[str, ...] = ()
 
     def only(self, chosen: Sequence[int]) -> ScalingRuns:
-        """Some of the runs."""
+        """The runs with these indices."""
         at = list(chosen)
         return replace(
             self,
@@ -345,8 +345,8 @@ class ScalingRuns:
 
 @dataclass(frozen=True)
 class Turn:
-    """A p at which something begins, with its 95 % interval; infinite where it does not begin within
-    `FARTHEST` times the largest p. `chance`: that it begins there at all."""
+    """A p from which on something holds, with its 95 % interval; infinite where it does not within `FARTHEST`
+    times the largest p. `chance`: probability that it does within that range."""
 
     p: float
     low: float
@@ -356,7 +356,8 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class PhaseModel:
-    """Laws of every phase, of the run, and of the phases' parts and accounts (by phase, then part)."""
+    """Laws of every phase, of the run, and of the phases' parts and accounts (by phase, then part; None for
+    parts without time)."""
 
     data: ScalingRuns
     phases: tuple[Law, ...]
@@ -374,13 +375,13 @@ class PhaseModel:
 
     @property
     def farthest(self) -> float:
-        """The largest p that something is said of without a warning."""
+        """The largest p for which predictions need no warning."""
         return FARTHEST * self.largest
 
     def durations(self, p: Floats, *, joint: bool = True, noise: bool = True) -> tuple[Floats, Floats]:
-        """Draws of the phases (draws, K, P) and of the run (draws, P) at p (P,), in seconds. `joint`: moved
-        so that phases add up to the run; else each by itself, and the run is the sum. `noise`: of a new run,
-        not of the mean of many."""
+        """Draws of the phases (draws, K, P) and of the run (draws, P) at p (P,), in seconds. `joint`:
+        adjusted so that phases add up to the run; else phases are independent, and the run is their sum.
+        `noise`: for one new run, not for the mean of many."""
         p = np.asarray(p, np.float64)
         clean = np.stack([law.times(p) for law in self.phases], axis=1)
         whole = self.run.times(p)
@@ -390,10 +391,10 @@ class PhaseModel:
             middle, total = np.median(clean, axis=0), np.median(whole, axis=0)
             gap = total - middle.sum(axis=0)
             share = spread / np.maximum(spread.sum(axis=0) + own, 1e-300)
-            # Medians move, within the quartiles; how far draws go does not depend on it.
+            # Only medians move, within the quartiles; the ends of the intervals do not.
             moved = np.clip(middle + share * gap, *np.quantile(clean, (0.25, 0.75), axis=0))
             ends = np.quantile(clean, _TAILS, axis=0)
-            # The run's own law may be as wrong as those of the phases: of both, what leaves more open.
+            # The run's own law may be as wrong as those of the phases, so take the wider interval of both.
             both = np.quantile(np.stack([whole, clean.sum(axis=1)]), _TAILS, axis=1)
             clean = _stretched(clean, ends[0], moved, ends[1])
             whole = _stretched(whole, both[0].min(axis=0), moved.sum(axis=0), both[1].max(axis=0))
@@ -421,31 +422,31 @@ class PhaseModel:
         return grid, *self.durations(grid, noise=False)
 
     def dominates(self, phase: int) -> Turn | None:
-        """From where on a phase is more than half of the run; None if it is not within `farthest`, but for
-        one of 40 draws."""
+        """The p from which on a phase is more than half of the run; None if that holds within `farthest` in
+        fewer than one of 40 draws."""
         grid, phases, _ = self._ahead
         return _turn(grid, phases[:, phase] > 0.5 * phases.sum(axis=1))
 
     def stops(self, phase: int) -> Turn | None:
-        """From where on a phase scales no more (`SCALES`); None if it does as far as `farthest`."""
+        """The p from which on a phase no longer scales (`SCALES`); None if it scales up to `farthest`."""
         grid, phases, _ = self._ahead
         return _turn(grid, _slope(grid, phases[:, phase]) > -SCALES)
 
     @property
     def run_stops(self) -> Turn | None:
-        """From where on the run scales no more."""
+        """The p from which on the run no longer scales."""
         grid, _, run = self._ahead
         return _turn(grid, _slope(grid, run) > -SCALES)
 
     def grows(self, phase: int) -> Turn | None:
-        """From where on more processors make a phase longer."""
+        """The p from which on more processors make a phase longer."""
         grid, phases, _ = self._ahead
         return _turn(grid, _slope(grid, phases[:, phase]) > 0.01)
 
     @cached_property
     def first_to_stop(self) -> int | None:
-        """The phase that stops scaling first, of those that take more than a hundredth of a run, and of
-        several at once the one that is most of the run on the largest p; None: none stops."""
+        """The phase that stops scaling first, of those that take more than a hundredth of a run; of several
+        at the same p that with the largest part of the run on the largest p; None if none stops."""
         part = self.data.duration / self.data.duration.sum(axis=1, keepdims=True)
         last = part[self.data.p == self.largest].mean(axis=0)
         turns = [
@@ -456,8 +457,8 @@ class PhaseModel:
         return min(turns)[2] if turns else None
 
     def lasting_part(self, phase: int) -> Band:
-        """Part (1,) of its time at the least p that a phase keeps however many processors there are: that of
-        the functions that do not fall."""
+        """Part (1,) of a phase's time at the least p that no number of processors removes: that of the
+        functions that do not fall with p."""
         law, at = self.phases[phase], columns(np.array([self.least]))[0]
         lasting = [_NAMES.index(name) for name in ("1", "log(p)", "p")]
         constant = law.weights[:, lasting] @ at[lasting]
@@ -465,9 +466,9 @@ class PhaseModel:
         return band((constant / np.maximum(first, 1e-300))[:, None])
 
     def efficiencies(self, p: Floats, phase: int | None = None) -> dict[str, Floats]:
-        """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase, or of the run, from the sums of its
-        phases; nothing where the parts are not known. NaN: of no computing. Scaling: work at the least p
-        over work at p."""
+        """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase or, from the sums over its phases, of
+        the run; empty where the parts are not known. NaN without computing. Computation scaling: work at the
+        least p over work at p."""
         if not self.parts:
             return {}
         p = np.asarray(p, np.float64)
@@ -480,7 +481,7 @@ class PhaseModel:
             parts = self._parts_at(k, at, clean[:, k], rng)
             computing, most = computing + parts[0], most + parts[0] + parts[1]
             total = total + clean[:, k]
-        # the reference is the law at the least p, not one more run there
+        # the reference is the law at the least p, not another noisy run there
         every = _pop(computing, most, total, at, np.median(computing[:, -1] * self.least))
         return {name: values[:, :-1] for name, values in every.items()}
 
@@ -492,7 +493,7 @@ class PhaseModel:
                 clean = law.times(p)
                 error = law.spread[:, None] * rng.standard_normal((DRAWS, 1))
                 parts[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.05 * clean)
-        # What is known best is moved least; as factors, so that no part of a draw is moved to nothing.
+        # Parts with the least uncertainty change least; by factors, so that none becomes zero.
         middle = np.maximum(np.median(parts, axis=1), 1e-3 * np.median(total, axis=0))
         open_ = np.sqrt([_variance(one) for one in parts]) / np.maximum(middle, 1e-300)
         power = (open_ / np.maximum(open_.max(axis=0), 1e-300))[:, None]
@@ -500,7 +501,7 @@ class PhaseModel:
         return np.asarray(parts * (total / np.maximum(parts.sum(axis=0), 1e-300)))
 
     def measured_efficiencies(self, phase: int | None = None) -> dict[str, Floats]:
-        """(R,) of the runs themselves; the least p is what computation scaling refers to."""
+        """(R,) `EFFICIENCIES` of the runs themselves; computation scaling is relative to the least p."""
         parts = self.data.parts
         if parts is None:
             return {}
@@ -520,7 +521,8 @@ class PhaseModel:
 
 
 def _pop(computing: Floats, most: Floats, total: Floats, p: Floats, first: float) -> dict[str, Floats]:
-    """Of mean and largest computing time of a processor and the duration; `first`: the work to refer to."""
+    """POP efficiencies from mean and largest computing time of a processor and the duration at p; `first`:
+    the reference work."""
     with np.errstate(divide="ignore", invalid="ignore"):
         efficiencies = {
             "parallel": computing / total,
@@ -538,27 +540,28 @@ def _slope(p: Floats, times: Floats) -> Floats:
 
 
 def _variance(draws: Floats) -> Floats:
-    """(P,) of draws (draws, P), by quartiles, as a few draws may be far out."""
+    """(P,) variance of draws (draws, P) from their quartiles, as a few draws may be far off."""
     low, high = np.quantile(draws, (0.25, 0.75), axis=0)
     return np.asarray(((high - low) / 1.349) ** 2)
 
 
 def _stretched(draws: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
-    """Draws (draws, ...) whose median and `_TAILS` become those (...), in proportion in between."""
+    """Draws (draws, ...) transformed so that their median and `_TAILS` become `middle`, `low`, `high` (...),
+    linear in the logarithm on each side."""
     first, centre, last = np.log(np.quantile(np.maximum(draws, 1e-300), (_TAILS[0], 0.5, _TAILS[1]), axis=0))
     low, middle, high = (np.log(np.maximum(one, 1e-300)) for one in (low, middle, high))
     below = np.maximum(middle - low, 0.0) / np.maximum(centre - first, 1e-9)
     above = np.maximum(high - middle, 0.0) / np.maximum(last - centre, 1e-9)
     off = np.log(np.maximum(draws, 1e-300)) - centre
     stretched = off * np.where(off < 0, below, above)
-    # A median of nearly nothing below an end that is not stretches by more than numbers hold.
+    # A median near 0 below an end that is not would stretch draws to infinity.
     moved = middle - np.log(np.median(np.exp(np.minimum(stretched, 700.0)), axis=0))
     return np.asarray(np.exp(np.minimum(stretched + moved, 700.0)), np.float64)
 
 
 def _turn(grid: Floats, begun: Flags) -> Turn | None:
-    """Where what is true (draws, P) begins for good."""
-    # Counted from the far end: what begins and ends again has not begun.
+    """The p of `grid` (P,) from which on `begun` (draws, P) holds up to the end."""
+    # From the far end, so that what ends again does not count.
     after = np.logical_and.accumulate(begun[:, ::-1], axis=1)[:, ::-1]
     at = np.where(after.any(axis=1), grid[np.argmax(after, axis=1)], np.inf)
     ends = (_TAILS[0], 0.5, _TAILS[1])
@@ -567,8 +570,9 @@ def _turn(grid: Floats, begun: Flags) -> Turn | None:
 
 
 def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
-    """Laws of all phases, of the run, and of what phases are made of. `speed` (blocks, R, functions): of the
-    systems that the runs were on; as many draws of each block. Parts and accounts have every `FEWER`th block.
+    """Laws of all phases, of the run, and of the phases' parts and accounts. `speed` (blocks, R, functions):
+    of the systems of the runs; each block has equally many draws. Parts and accounts use every `FEWER`th
+    block.
 
     Raises
     ------
@@ -587,7 +591,7 @@ def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
             drawings[k].add(one, _ALIKE * (total - likely[k]) / max(count - 1, 1), ends[b], ends[b + 1])
 
     def part(values: Floats, of: Floats, seed: int) -> Law | None:
-        """Of a part of a phase; None where it is nothing."""
+        """The law of a part of a phase; None where it takes no time."""
         if not (values > 1e-4 * of).any():
             return None
         some = None if speed is None else speed[::FEWER]
@@ -609,5 +613,5 @@ def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
 
 
 def block_ends(blocks: int) -> list[int]:
-    """Where the draws of each block begin, and the last ends."""
+    """(blocks + 1) indices where the draws of each block begin, and where the last ends."""
     return [int(end) for end in np.rint(np.linspace(0, DRAWS, blocks + 1))]

@@ -1,12 +1,11 @@
-"""Why processor time is lost: its root causes, ranked by what they cost, in words.
+"""Root causes of lost processor time, ranked by their cost, in words.
 
-The time of a range in which processors compute nothing has been followed to those who do not wait
-(`desktop.core.wait_tree`): each lost processor-second is charged to a location and to what it did then. Here
-these charges are gathered into groups (what it did, in which region, and how the others waited for it), each
-group is recognised as one `Kind` of the table `KINDS`, groups that are the same cause are put together, and
-sentences are made of them.
+Time in which processors do not compute has been traced to locations that do not wait
+(`desktop.core.wait_tree`): each lost processor-second is charged to a location and to its activity at that
+time. Here these charges are grouped by activity, region, and how the others waited for it; each group is
+classified as one `Kind` of the table `KINDS`, groups of the same cause are merged and described in sentences.
 
-A rank is named if it holds over `NAMED` of a group. How strong the evidence is, is said by `STRENGTH`.
+A rank is named if it holds over `NAMED` of a group. `STRENGTH` says how strong the evidence is.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, RO
 from desktop.core.units import capital, count, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
 
-#: A location is named if it holds so much of what a cause costs.
+#: A location is named if it holds more than this part of a cause.
 NAMED = 0.4
-#: Causes below this part of what is lost are not worth a sentence.
+#: Causes below this part of the lost time have no sentence.
 WORTH = 0.05
 #: Below this part of all processor time, little is lost.
 LITTLE = 0.1
-#: A master only serves if it computes less than this part of what the busiest of the others does.
+#: A master only serves if it computes less than this part of the busiest other location's computing.
 SERVES = 0.1
-#: Bytes of a message of which latency takes about as long as bandwidth, on networks of today.
+#: Size of a message (bytes) at which latency and transfer take about equally long on present networks.
 SMALL = 8192
 #: Networks take less than this for a small message (s), and move more than so many bytes in a second.
 LATENCY_S, SLOW = 5e-4, 2e7
-#: A load balance from here on is no imbalance.
+#: From this load balance on, there is no imbalance.
 BALANCED = 0.95
 
 #: How strong the evidence of a cause is.
@@ -48,12 +47,12 @@ STRENGTH = {
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Charges of one kind: what is lost while locations do `account` in `region`.
+    """Charges of one kind: time lost while locations do `account` in `region`.
 
-    lost_s : (locations,) by who does it. direct_s, chained_s : waiting for it, and for somebody who waits.
-    upward : the part of waiting for senders in which these come before those that wait.
-    work_s : (locations,) computing in the region. family : how others wait, -1 any. call :
-    the region they wait in, or -1.
+    lost_s : (locations,) charged to each. direct_s, chained_s : waiting for these directly, and by way of
+    others that wait. upward : part of the waiting for senders that is for locations before the waiting one.
+    work_s : (locations,) time of the account in the region. family : how others wait, -1 any. call : the
+    region they wait in, or -1.
     """
 
     of: Charges
@@ -78,7 +77,7 @@ class Group:
 
     @cached_property
     def share(self) -> float:
-        """Of the location that holds most."""
+        """Part of the location that holds most."""
         return float(self.lost_s[self.top] / self.total_s)
 
     @property
@@ -88,34 +87,35 @@ class Group:
 
     @cached_property
     def taking_part(self) -> Flags:
-        """Who waits in this way or is waited for."""
+        """(locations,) which wait in this way or are waited for."""
         return (self.waits_s > 0) | (self.lost_s > 0)
 
     @cached_property
     def waits_s(self) -> Floats:
-        """(locations,) how long each waits in this way."""
+        """(locations,) time that each waits in this way."""
         return np.asarray(self.of.waiting_s[:, _together(self.family)].sum(axis=1))
 
     @cached_property
     def shared(self) -> bool:
-        """Whether the region is not the work of a few."""
+        """Whether over half of those that take part work more than a tenth as long as the longest."""
         work = self.work_s[self.taking_part]
         return bool((work > 0.1 * work.max(initial=0.0)).mean() > 0.5) if work.size else False
 
     @cached_property
     def unequal(self) -> float:
-        """The part of the waiting that follows from who computes longer in all of the range."""
+        """Part of the waiting that unequal computing over the whole range explains."""
         work = self.work_s[self.taking_part]
         return min(float((work.max() - work).sum()) / self.total_s, 1.0) if work.size else 0.0
 
     @property
     def slowest(self) -> int:
-        """Of those that take part, the one that computes longest."""
+        """The location that computes longest, of those that take part."""
         return int(np.argmax(np.where(self.taking_part, self.work_s, -1.0)))
 
     @cached_property
     def recovered(self) -> float:
-        """The part of that inequality that ends if the one that computes longest does as the second."""
+        """Part of that inequality that would vanish if the slowest location computed as long as the
+        second."""
         work = np.sort(self.work_s[self.taking_part])
         if work.size < 2 or work[-1] == work[0]:
             return 0.0
@@ -123,12 +123,12 @@ class Group:
 
     @cached_property
     def mutual(self) -> float:
-        """The part in which those who wait are also those who are waited for."""
+        """Part in which the waiting locations are also the ones waited for."""
         return float(np.minimum(self.waits_s, self.lost_s).sum() / self.total_s)
 
     @cached_property
     def heavy(self) -> float:
-        """Waiting beside computing in the region."""
+        """Part of the waiting in the sum of waiting and computing in the region."""
         computing = float(self.work_s[self.taking_part].sum())
         return self.total_s / (self.total_s + computing) if self.total_s else 0.0
 
@@ -140,8 +140,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of cause. `test`: the part of a group's seconds that fit it, 0 if it is another one; the first
-    kind of the table that half of them fit is it. `says`: the sentence, without its full stop."""
+    """A kind of cause. `test`: the part of a group's seconds that fit the kind, 0 if none; a group is of the
+    first kind in the table with half or more. `says`: the sentence, without its full stop."""
 
     key: str
     title: str
@@ -153,9 +153,9 @@ class Kind:
 class Cause:
     """A cause of lost time in a range.
 
-    lost_s : processor-seconds. part : of all that are lost in the range. place: locations that are charged,
-    most first, with their parts; `named`: whether the first one holds over `NAMED`. seen : how often somebody
-    began to wait for it (0: nobody did). fits : the part of its seconds that the test of its kind explains.
+    lost_s : processor-seconds. part : of all that are lost in the range. locations : those that are charged,
+    most first; `named`: whether the first one holds over `NAMED`. seen : how often a location began to wait
+    for it. fits : the part of its seconds that the test of its kind explains.
     """
 
     kind: Kind
@@ -172,8 +172,8 @@ class Cause:
 
     @property
     def about(self) -> int:
-        """The location that the sentence names: of those that are charged the first, but the master where it
-        waits, for which the workers are charged. -1: none."""
+        """The location that the sentence names, -1 if none: the first that is charged; a waiting master, for
+        whose waiting the workers are charged; or the slowest rank."""
         if self.kind.key == "idle master":
             return self.group.of.hub
         if self.kind.key == "slow rank":
@@ -185,7 +185,7 @@ class Cause:
         """One of `STRENGTH`."""
         waits = self.group.direct_s + self.group.chained_s
         doubted = waits > 0 and self.group.of.doubt_s > 0.1 * self.lost_s
-        # What a location loses itself stands in the trace; only what others lose by it is inferred.
+        # A location's own loss is in the trace; only the loss of others is inferred.
         often = self.seen if waits > 0.5 * self.lost_s else max(self.seen, 10)
         if self.fits >= 0.8 and often >= 10 and not doubted:
             return "strong"
@@ -194,7 +194,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Naming:
-    """Names of locations and regions for sentences. `rank`: of each location, -1 none."""
+    """Names of locations and regions for sentences. `ranks`: of each location, -1 none."""
 
     location: Callable[[int], str]
     region: Callable[[int], str]
@@ -231,22 +231,22 @@ class Naming:
 
 
 def _region(cause: Cause, words: Naming) -> str:
-    """`` in region relax``, or nothing."""
+    """`` in region relax``, or "" without a region."""
     return f" in region {words.region(cause.group.region)}" if cause.group.region >= 0 else ""
 
 
 def _call(cause: Cause, words: Naming) -> str:
-    """`` in MPI_Recv``, or nothing."""
+    """`` in MPI_Recv``, or "" without a call."""
     return f" in {words.region(cause.group.call)}" if cause.group.call >= 0 else ""
 
 
 def _who(cause: Cause, words: Naming) -> str:
-    """Those that are charged."""
+    """The locations that are charged."""
     return words.several(sorted(cause.locations[:1] if cause.named else cause.locations))
 
 
 def _waiters_wait(cause: Cause, words: Naming) -> str:
-    """``rank 1 waits in MPI_Recv``: those that wait for them."""
+    """``rank 1 waits in MPI_Recv``: the locations that wait for those that are charged."""
     waits = cause.group.waits_s
     charged = set(cause.locations[:1] if cause.named else cause.locations)
     others = [i for i in np.flatnonzero(waits > 0.2 * waits.max(initial=0.0)).tolist() if i not in charged]
@@ -262,12 +262,12 @@ def _one(text: str) -> bool:
 
 
 def _short(value_s: float) -> str:
-    """A time in two digits."""
+    """A time with two digits."""
     return f"{si(float(f'{value_s:.2g}'), 3)}s"
 
 
 def _rest(group: Group, words: Naming, but: int) -> str:
-    """Those that take part beside one that is named: ``the others``, or the only other one."""
+    """The other locations that take part beside `but`: ``the others``, or the only one by name."""
     rest = [i for i in np.flatnonzero(group.taking_part).tolist() if i != but]
     return words.location(rest[0]) if len(rest) == 1 else "the others"
 
@@ -358,7 +358,7 @@ def _says_noise(cause: Cause, words: Naming) -> str:
 
 
 def _moved(group: Group) -> tuple[int, int]:
-    """How many messages, or calls of a collective operation, and bytes."""
+    """Number of messages, or of calls of a collective operation, and their bytes."""
     if group.family == TOGETHER:
         return int(group.of.members[group.region, 0]), int(group.of.members[group.region, 1])
     return group.of.messages, group.of.bytes
@@ -379,7 +379,7 @@ def _says_small(cause: Cause, words: Naming) -> str:
     return f"{head}: {count(times, 'message')} {of}, {each}{_call(cause, words)}{far}"
 
 
-#: Why something takes longer than networks do.
+#: A reason why something takes longer than networks do.
 _SHARED = " (do processes share cores?)"
 
 
@@ -409,7 +409,7 @@ def _says_io(cause: Cause, words: Naming) -> str:
 
 
 def _call_of(region: int, words: Naming) -> str:
-    """`` (fwrite)``, or nothing."""
+    """`` (fwrite)``, or "" without a region."""
     return f" ({words.region(region)})" if region >= 0 else ""
 
 
@@ -428,7 +428,7 @@ def _says_threads(cause: Cause, words: Naming) -> str:
 def _says_accelerator(cause: Cause, words: Naming) -> str:
     sentence = _says("Waiting for accelerators")(cause, words)
     group = cause.group
-    others = group.lost_s - group.work_s  # what they wait for each of these hosts
+    others = group.lost_s - group.work_s  # waiting of others for each of these hosts
     who = int(others.argmax())
     if others[who] <= max(NAMED * others.sum(), WORTH * group.total_s):
         return sentence
@@ -437,7 +437,7 @@ def _says_accelerator(cause: Cause, words: Naming) -> str:
 
 
 def _waited_for(cause: Cause, words: Naming, text: str) -> str:
-    """Whom threads waited for most, if that is known and it is one."""
+    """The thread that others waited for most, if that is known and one holds over `NAMED`."""
     group = cause.group
     for_whom = group.of.held_s.get((group.account, group.region))
     if for_whom is None or for_whom.max() <= NAMED * group.total_s:
@@ -459,7 +459,7 @@ def _says_start(cause: Cause, words: Naming) -> str:
     late = np.zeros(of.is_processor.size)
     rows = of.account == NOT_BEGUN
     np.add.at(late, of.location[rows], of.own_s[rows])
-    # Who begins before a part of the run has waited for nobody in it: there it counts from the part's start.
+    # In a part of the run, delays count from the part's start, not from the first start.
     part = of.start_s > 1e-9 * of.duration_s
     first = 0.0 if part else float(late[of.is_processor].min())
     apart = float(late[of.is_processor].max()) - first
@@ -499,12 +499,12 @@ def _of(*accounts: int, fits: float = 1.0) -> Callable[[Group], float]:
 
 
 def _computes(family: int, test: Callable[[Group], float]) -> Callable[[Group], float]:
-    """A test of groups in which those that are waited for compute."""
+    """`test` for groups of that family in which the locations waited for compute; 0 for other groups."""
     return lambda group: test(group) if (group.account, group.family) == (Account.COMPUTING, family) else 0.0
 
 
 def _either(test: Callable[[Group], float]) -> Callable[[Group], float]:
-    """Waiting for senders or receivers, or for all in a collective operation."""
+    """`test` for waiting for senders, for receivers, or for all in a collective operation."""
     return lambda group: max(_computes(family, test)(group) for family in (SENDER, RECEIVER, TOGETHER))
 
 
@@ -519,8 +519,8 @@ def _idle_master(group: Group) -> float:
     work = np.bincount(of.location[rows], of.own_s[rows], of.is_processor.size)
     if hub < 0 or work[hub] > SERVES * work.max():
         return 0.0
-    # The hub, with which all messages are exchanged, is who waits directly for any of the others. What these
-    # wait, as for their first task, may have another cause.
+    # The hub exchanges messages with all others, so direct waiting for these is that of the hub. Their own
+    # waiting, as for their first task, may have another cause.
     direct = (group.direct_s - group.lost_s[hub]) / group.total_s
     return float(max(direct, waits[hub] / waits.sum() if waits.any() else 0.0))
 
@@ -535,7 +535,7 @@ def _slow(group: Group) -> float:
 
 
 def _imbalance(group: Group) -> float:
-    # What only some do is nothing that the others would have to do before they receive.
+    # Work that only some do does not keep the others from receiving.
     return group.unequal if group.shared or group.family == TOGETHER else 0.0
 
 
@@ -558,7 +558,7 @@ def _moving(small: bool) -> Callable[[Group], float]:
         times, size = _moved(group)
         if not times or (size < SMALL * times) != small:
             return 0.0
-        # What no network takes has another cause, too: that it is the network is weak then.
+        # Far beyond a network's times there is another cause too, so the evidence is weak.
         usual = group.total_s <= LATENCY_S * times if small else size >= SLOW * group.total_s
         return 1.0 if usual else 0.5
 
@@ -566,7 +566,7 @@ def _moving(small: bool) -> Callable[[Group], float]:
 
 
 def _starts(group: Group) -> float:
-    """That a process has not begun yet says its clock alone."""
+    """1 for start-up calls; less for processes that have not begun, which their clocks alone say."""
     return {Account.STARTUP: 1.0, NOT_BEGUN: 0.6}.get(group.account, 0.0)
 
 
@@ -577,7 +577,7 @@ def _says_untold(cause: Cause, words: Naming) -> str:
     return _says(f"Communication takes the time, and {why}")(cause, words)
 
 
-#: In the order in which they are tried.
+#: Kinds in the order in which they are tried.
 KINDS: tuple[Kind, ...] = (
     Kind("late root", "Late root", _computes(ROOT, lambda group: 1.0), _says_late_root),
     Kind("master", "Master bottleneck", _computes(SENDER, _master), _says_master),
@@ -609,7 +609,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 def causes(of: Charges) -> list[Cause]:
-    """The causes of what is lost in a range, most first."""
+    """The causes of lost time in a range, most first."""
     if not of.lost_s > 0:
         return []
     by_kind: dict[tuple[str, int, int], list[tuple[Group, Kind, float]]] = {}
@@ -622,9 +622,9 @@ def causes(of: Charges) -> list[Cause]:
     return sorted(judged, key=lambda cause: -cause.lost_s)
 
 
-#: Kinds that are another cause if it is another rank.
+#: Kinds that are separate causes for separate ranks.
 _NAMES_RANK = frozenset({"late root", "master", "idle master", "alone", "slow rank", "late sender", "I/O"})
-#: What is the same whatever region it is in.
+#: Accounts that are not separated by region.
 _ANYWHERE = frozenset({Account.ABSENT, NOT_BEGUN, Account.SERIAL, Account.THREADS, Account.LOCK})
 
 
@@ -635,7 +635,7 @@ def _cause(parts: list[tuple[Group, Kind, float]], of: Charges) -> Cause:
     fits = sum(part.total_s * fit for part, _, fit in parts) / lost_s
     charged = np.sum([part.lost_s for part, _, _ in parts], axis=0)
     order = np.argsort(-charged, kind="stable")
-    # Those that hold a part worth to be named, at least one.
+    # Locations with at least a fifth of the largest charge; at least one.
     enough = charged[order] >= 0.2 * charged[order[0]]
     who = tuple(order[: max(int(enough.sum()), 1)].tolist())
     seen = sum(part.seen for part, _, _ in parts)
@@ -643,15 +643,15 @@ def _cause(parts: list[tuple[Group, Kind, float]], of: Charges) -> Cause:
 
 
 def _together(family: int) -> list[int]:
-    """The families that are one group: all, those that wait for senders, or those in which all wait for the
-    last."""
+    """The families that are grouped with `family`: all for -1, both that wait for senders, or both in which
+    all wait for the last."""
     if family < 0:
         return list(range(len(FAMILIES)))
     return {TOGETHER: [BARRIER, TOGETHER], SENDER: [SENDER, AFTER]}.get(family, [family])
 
 
 def _groups(of: Charges) -> list[Group]:
-    """Charges put together by what was done, where, and how others waited."""
+    """Charges grouped by account, region, and how others waited."""
     locations = of.is_processor.size
     computing = of.account == Account.COMPUTING
     groups: dict[tuple[int, int, int], list[Floats]] = {}
@@ -678,7 +678,7 @@ def _groups(of: Charges) -> list[Group]:
             place = -1 if account in _ANYWHERE else region
             family = -1
             if account == Account.MOVING:
-                # Messages are one whatever call moves them, collective operations one each.
+                # Messages are one group over all calls, each collective operation is its own.
                 together = bool(region >= 0 and of.collective[region])
                 place, family = (region, TOGETHER) if together else (-1, SENDER)
             add((account, place, family), rows, True, _together(-1))
@@ -692,7 +692,7 @@ def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: in
     rows = (of.account == account) & ((of.region == region) | everywhere)
     np.add.at(work, of.location[rows], of.own_s[rows])
     regions = of.region[rows]
-    if everywhere and regions.size:  # the one that says most
+    if everywhere and regions.size:  # name the region with the largest charge
         sums = np.bincount(regions + 1, of.own_s[rows] + of.below_s[rows].sum(axis=1))
         region = int(sums.argmax()) - 1
     direct, chained = parts[1].tolist()
