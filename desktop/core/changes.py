@@ -1,4 +1,4 @@
-"""What is different in a run that is predicted: a network, faster or slower computing, balance; in words."""
+"""Changes of a predicted run: another network, faster or slower computing, balance; and their words."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.units import quantity
 
-#: What `Changes.no_wait` calls waiting in receives, and in all collective operations.
+#: Values of `Changes.no_wait` for waiting in receives, and in all collective operations.
 MESSAGES, COLLECTIVES = "messages", "collectives"
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is different. Nothing is, unless said.
+    """Changes to a run; by default none.
 
-    network : a machine in place of the network as recorded.
-    regions : (region by name, factor): its computing, not that of regions inside, is so many times faster.
+    network : a machine in place of the recorded network.
+    regions : (region by name, factor): its own computing, without regions inside, is so many times faster.
     longer : (region by name, seconds): each of its calls computes so much longer.
     phases : (phase from 0, factor): all computing in it is so many times faster.
     balanced : phases (from 0) in which every location computes as long as their mean.
     slower : (first, last, factor): locations from the first to the last rank compute so many times longer.
-    no_wait : operations in which nobody waits: `MESSAGES`, `COLLECTIVES`, or a collective operation by name.
+    no_wait : operations without waiting: `MESSAGES`, `COLLECTIVES`, or a collective operation by name.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class Changes:
         return "; ".join(_words(self))
 
 
-#: Nothing is different.
+#: No changes.
 NONE = Changes()
 
 

@@ -1,7 +1,6 @@
-"""Does the response follow something that was noted beside it, such as the clock frequency or other load?
+"""Analysis of covariance: the influence of quantities noted beside a trial, such as clock frequency or load.
 
-Analysis of covariance: the covariate is one more column of the least squares, so effects are those at one
-value of it.
+The covariate is one more column of the least squares, so effects are those at one value of it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from desktop.core.effects import Trials, analyse
 
 @dataclass(frozen=True)
 class Adjusted:
-    """An effect, and what is left of it at one value of the covariate, with its standard error."""
+    """An effect, and the same adjusted to one value of the covariate, with their standard errors."""
 
     term: str
     value: float
@@ -27,8 +26,8 @@ class Adjusted:
 
 @dataclass(frozen=True)
 class Covariate:
-    """`slope` of the response on the covariate (95 % between `low` and `high`) with `df`; `share`: of what
-    the effects leave of the response, how much it explains."""
+    """`slope` of the response on the covariate (95 % interval `low` to `high`) with `df`; `share`: part of
+    the residual sum of squares of the effects that it explains."""
 
     name: str
     slope: float
@@ -43,12 +42,11 @@ class Covariate:
 
 
 def covariate(name: str, data: Trials, *, blocks: bool = True) -> Covariate:
-    """Of what was noted beside trials by that name.
+    """`Covariate` of the values noted beside trials by that name.
 
     Raises
     ------
-    ValueError : the covariate is the same in all trials or given by the terms, or nothing is left to judge
-    by.
+    ValueError : the covariate is equal in all trials or follows from the terms, or there are no replicates.
     """
     from scipy.special import stdtr
 

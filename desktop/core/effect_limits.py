@@ -1,7 +1,7 @@
-"""Above which size an effect is marked, and with what chance that happens to effects that are none.
+"""Significance limits of effects, and their error rates.
 
-A limit is a value with its kind, level and degrees of freedom; sentences are made from it. Critical values
-that have no formula are simulated for exactly the number of effects, always from the same seed, and kept.
+A limit is a value with its kind, level and degrees of freedom, which also states it in words. Critical values
+without a formula are simulated for the exact number of effects, always from the same seed, and cached.
 Sources: Lenth, Technometrics 31 (1989), whose t quantiles with m/3 degrees of freedom are too large for few
 effects; Ye and Hamada, Journal of Quality Technology 32 (2000), who simulate them; Stoline and Ury,
 Technometrics 21 (1979) for the studentized maximum modulus; Benjamini and Hochberg, JRSS B 57 (1995).
@@ -18,24 +18,24 @@ import numpy as np
 from desktop.core.arrays import Floats
 
 Threshold = Literal["t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr"]
-#: What a limit is made of: a choice of `Threshold`, or what stands in its place.
+#: Kind of a limit: a choice of `Threshold`, or what replaces it.
 Kind = Literal["t", "se", "lenth", "lenth-simultaneous", "familywise", "fdr", "selected", "none"]
 
 #: Level of every test.
 LEVEL = 0.05
-#: Random numbers of one simulation, and the least and most experiments that are made of them.
+#: Random numbers of one simulation, and the smallest and largest number of experiments made of them.
 _NUMBERS, _FEWEST, _MOST = 2_000_000, 4_000, 200_000
-#: Of a simulated distribution so many of the largest are kept, and so many points below.
+#: Stored points of a simulated distribution: so many of the largest values, and so many below.
 _TAIL, _POINTS = 2_000, 2_000
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Size of |effect| / SE above which an effect is marked, NaN if nothing marks any.
+    """`value`: |effect| / SE above which an effect is significant, NaN if none can be.
 
-    `level`: chance to be marked of an effect that is none (of ``fdr``: expected share of such among the
-    marked); `df` of the standard error; `count` effects are tested; `some`: chance that one or more of them
-    is marked if none is real. NaN where it is not known.
+    `level`: probability that an effect is marked although it is zero (for ``fdr``: expected share of such
+    among those marked); `df` of the standard error; `count` effects are tested; `some`: probability that one
+    or more of them is marked if all are zero. NaN where not known.
     """
 
     kind: Kind
@@ -47,7 +47,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        """The limit in words, to follow *above*."""
+        """The limit in words, as the continuation of *above*."""
         level = f"{100 * self.level:.2g} %"
         quantile = f"{100 * (1 - self.level / 2):.3g} %" if self.level == self.level else ""
         if self.kind == "none":
@@ -86,24 +86,24 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Distribution under the hypothesis that nothing acts: `size` (K,) rises, `above` (K,) is the chance to
-    be as large."""
+    """Distribution under the null hypothesis: `size` (K,) ascending, `above` (K,) probability of a value at
+    least as large."""
 
     size: Floats
     above: Floats
 
     def p(self, size: Floats) -> Floats:
-        """Chance of as large a value; never below what so many draws can tell."""
+        """Probability of a value at least as large; never below the resolution of the draws."""
         chance = np.interp(size, self.size, self.above, left=1.0)
         return np.where(np.isnan(size), np.nan, chance)
 
     def quantile(self, level: float) -> float:
-        """Value that is passed with that chance."""
+        """The value that is exceeded with that probability."""
         return float(np.interp(-level, -self.above, self.size))
 
 
 def _kept(values: Floats) -> Simulated:
-    """The largest values one by one, the others thinned."""
+    """The distribution of `values`: the largest ones exactly, the others thinned."""
     values = np.sort(values)
     n = values.size
     tail = min(_TAIL, n)
@@ -117,14 +117,14 @@ def _draws(count: int) -> int:
 
 @lru_cache(maxsize=64)
 def lenth_ratios(count: int) -> tuple[Simulated, Simulated]:
-    """|effect| / PSE of `count` effects that are noise, each by itself, and the largest of each
-    experiment."""
+    """Distributions of |effect| / PSE of `count` effects that are noise: of each alone, and of the largest
+    of an experiment."""
     size = np.abs(np.random.default_rng(1989 + count).standard_normal((_draws(count), count)))
     size.sort(axis=1)
     s0 = 1.5 * np.median(size, axis=1)
     inner = (size < 2.5 * s0[:, None]).sum(axis=1)
     rows = np.arange(len(size))
-    # Sorted, those below the bound come first.
+    # Rows are sorted, so the effects below the bound come first.
     pse = 0.75 * (size[rows, (inner - 1) // 2] + size[rows, inner // 2])
     size /= pse[:, None]
     return _kept(size.ravel()), _kept(size[:, -1])
@@ -133,8 +133,8 @@ def lenth_ratios(count: int) -> tuple[Simulated, Simulated]:
 @dataclass(frozen=True)
 class Lenth:
     """Lenth's pseudo standard error of `count` effects. `me`, `sme`: margins by the formula of 1989, which
-    are too wide (of 7 effects, 1.6 % pass the first instead of 5 %); `margin`, `simultaneous`: simulated for
-    so many effects, which is what marks."""
+    are too wide (of 7 effects, 1.6 % exceed the first instead of 5 %); `margin`, `simultaneous`: simulated
+    for `count` effects, and used for the tests."""
 
     s0: float
     pse: float
@@ -145,17 +145,17 @@ class Lenth:
 
     @property
     def margin(self) -> float:
-        """|effect| that 5 % of the effects pass where none is real."""
+        """|effect| that 5 % of the effects exceed if all are zero."""
         return lenth_ratios(self.count)[0].quantile(LEVEL) * self.pse
 
     @property
     def simultaneous(self) -> float:
-        """|effect| that the largest passes in 5 % where none is real."""
+        """|effect| that the largest exceeds in 5 % of experiments if all are zero."""
         return lenth_ratios(self.count)[1].quantile(LEVEL) * self.pse
 
 
 def lenth_of(values: Floats) -> Lenth | None:
-    """Lenth 1989; None for fewer than three effects, or if all are zero."""
+    """`Lenth` (1989) of effects `values` (m,); None for fewer than three, or if all are zero."""
     from scipy.special import stdtrit
 
     size = np.abs(np.asarray(values, np.float64))
@@ -173,11 +173,12 @@ def lenth_of(values: Floats) -> Lenth | None:
 
 @lru_cache(maxsize=64)
 def selected_ratios(count: int, in_model: int, pure_df: int = 0) -> Simulated:
-    """The largest of `count` effects that are noise over a standard error from all but the largest `in_model`
-    and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing.
+    """Null distribution of the largest of `count` effects over a standard error from all but the largest
+    `in_model` and from `pure_df` degrees of freedom of replicates, that is, of terms chosen by a look at
+    them.
 
-    Drawn are the error and the largest of the effects that are in it; above that, the kept ones are noise
-    cut off there, so that the chance of the largest follows without chance."""
+    The error and the largest effect in it are drawn; the effects in the model are noise truncated below at
+    that one, so the probability of the largest is computed exactly for each draw."""
     from scipy.special import ndtr
 
     draws, inner = max(20_000, _draws(count) // 4), count - in_model
@@ -202,8 +203,8 @@ def selected_ratios(count: int, in_model: int, pure_df: int = 0) -> Simulated:
 
 
 def largest_of(size: Floats, count: int, df: float) -> Floats:
-    """Chance that the largest |t| of `count` independent effects with one common error is as large
-    (studentized maximum modulus)."""
+    """Probability that the largest |t| of `count` independent effects with one common error is at least as
+    large (studentized maximum modulus)."""
     from scipy.special import ndtr
 
     size = np.abs(np.asarray(size, np.float64))
@@ -217,7 +218,7 @@ def largest_of(size: Floats, count: int, df: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def _errors(df: float) -> tuple[Floats, Floats]:
-    """Values of an estimated standard error in units of the true one, and the chance of each."""
+    """Quadrature nodes (200,) of an estimated standard error in units of the true one, and their weights."""
     from scipy.special import chdtri
 
     node, weight = np.polynomial.legendre.leggauss(200)
@@ -226,7 +227,7 @@ def _errors(df: float) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
-    """|t| that the largest of `count` effects without any real one passes with that chance."""
+    """|t| that the largest of `count` effects exceeds with probability `level` if all are zero."""
     low, high = t_limit(df, level), t_limit(df, level / count)
     for _ in range(60):
         middle = (low + high) / 2
@@ -235,7 +236,7 @@ def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
 
 
 def false_discovery(p: Floats) -> Floats:
-    """p adjusted so that marking those below q expects a share q of them to be none (Benjamini and
+    """Adjusted p: of the effects with a value below q, an expected share of at most q is zero (Benjamini and
     Hochberg)."""
     known = np.flatnonzero(np.isfinite(p))
     adjusted = np.full(p.size, np.nan)
@@ -251,8 +252,8 @@ def false_discovery(p: Floats) -> Floats:
 def ratio_interval(
     above: float, below: float, var_above: float, var_below: float, covariance: float, t: float
 ) -> tuple[float, float]:
-    """Between which values a ratio of two means lies, when either has noise (Fieller 1954); ``t``: of the
-    level wanted. Infinite where the denominator is not distinguishable from zero, NaN without variances."""
+    """Interval of the ratio of two means with noise (Fieller 1954); ``t``: quantile for its level. Infinite
+    where the denominator is not distinguishable from zero, NaN without variances."""
     if not np.isfinite([above, below, var_above, var_below, covariance, t]).all():
         return np.nan, np.nan
     a = below**2 - t**2 * var_below
@@ -271,7 +272,7 @@ def pooled_df(variances: Floats, df: Floats) -> float:
 
 
 def t_limit(df: float, level: float = LEVEL) -> float:
-    """|t| that is passed with that chance; NaN without degrees of freedom."""
+    """|t| that is exceeded with that probability; NaN without degrees of freedom."""
     from scipy.special import ndtri, stdtrit
 
     if not df > 0:

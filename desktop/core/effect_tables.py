@@ -1,4 +1,4 @@
-"""What several tables of effects say together: scaling over processors, barriers, sizes of the delay.
+"""Analyses of several tables of effects: scaling over processors, barriers, sizes of the delay.
 
 Sources: NISTIR 5131 (delay sizes), NISTIR 5139 (tables 5 to 8 and 11), NISTIR 5417 (scaling).
 """
@@ -16,9 +16,9 @@ from desktop.core.effect_limits import LEVEL, pooled_df, ratio_interval, t_limit
 
 @dataclass(frozen=True)
 class Scaling:
-    """An effect A at p and B at p' > p (NISTIR 5417, table 3): `interaction` (B - A)/2 (its header says
-    (A - B)/2, its numbers do not), `ratio` (B - A)/(A + B), `exponent` ln(B/A)/ln(p'/p): -1 for work that is
-    shared perfectly, 0 for serial work; between `exponent_low` and `exponent_high` with 95 % (infinite where
+    """An effect A at p and B at p' > p (NISTIR 5417, table 3): `interaction` (B - A)/2 (as the table's
+    numbers; its header says (A - B)/2), `ratio` (B - A)/(A + B), `exponent` ln(B/A)/ln(p'/p): -1 for
+    perfectly shared work, 0 for serial work; `exponent_low`, `exponent_high`: 95 % interval (infinite where
     an effect is not distinguishable from zero)."""
 
     term: str
@@ -40,8 +40,8 @@ def scaling(
     large_p: float,
     df: tuple[float, float] = (float("inf"), float("inf")),
 ) -> tuple[Scaling, ...]:
-    """Effects (value, se) by name at two numbers of processors, in the order of the first; ``df``: of
-    either's standard errors.
+    """`Scaling` of the effects (value, se) by name at two numbers of processors, in the order of `small`;
+    ``df``: of the standard errors of each.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def scaling(
         ratio = (b - a) / (a + b) if a + b else float("nan")
         low = high = float("nan")
         if exponent == exponent and se_a > 0 and se_b > 0:
-            # In ln(B/A) each has its relative error; few degrees of freedom count for more.
+            # ln(B/A) has the relative errors of both, with pooled degrees of freedom.
             free = pooled_df(np.array([(se_a / a) ** 2, (se_b / b) ** 2]), np.array(df))
             ends = ratio_interval(b, a, se_b**2, se_a**2, 0.0, t_limit(free))
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -80,8 +80,8 @@ Verdict = Literal[
 @dataclass(frozen=True)
 class ScaleTest:
     """One factor and the scale (NISTIR 5417, table 4); half effects. `excess` is D = b_cds - b_cd b_s / mu:
-    below zero the factor's share of the run time does not grow. `limit`: standard errors that D has to pass,
-    the t quantile of the 5 % level."""
+    below zero the factor's share of the run time does not grow. `limit`: number of standard errors that |D|
+    has to exceed, the t quantile of the 5 % level."""
 
     mu: float
     factor: float
@@ -99,12 +99,12 @@ class ScaleTest:
 def scale_test(
     mu: float, factor: float, scale: float, interaction: float, se: float, df: float = float("inf")
 ) -> ScaleTest:
-    """Verdict from the half effects of a 2^2 experiment, the standard error of each and its degrees of
-    freedom; every step of it at the 5 % level.
+    """Verdict from the half effects of a 2^2 experiment, their standard error and its degrees of freedom;
+    every test at the 5 % level.
 
     Raises
     ------
-    ValueError : the standard error is below zero.
+    ValueError : the standard error is negative.
     """
     if se < 0:
         raise ValueError(f"a standard error is not below zero, got {se:g}")
@@ -136,10 +136,10 @@ def scale_test(
 
 @dataclass(frozen=True)
 class Barrier:
-    """Artificial critical sections before (FB1) and after (FB2) a barrier: the difference is what is waited
-    there (NISTIR 5139, table 11). With 95 % it lies between `low` and `high`, its share of FB2 between
-    `share_low` and `share_high`; infinite where FB2 cannot be told from zero. No
-    share (NaN) where FB2 is not above zero."""
+    """Artificial critical sections before (FB1) and after (FB2) a barrier: their difference is the waiting
+    at the barrier (NISTIR 5139, table 11). `low`, `high`: its 95 % interval; `share`: of FB2 (NaN where FB2
+    is not positive), with the 95 % interval `share_low` to `share_high` (infinite where FB2 is not
+    distinguishable from zero)."""
 
     before: float
     after: float
@@ -161,8 +161,9 @@ def barrier(
     cost_se: float = 0.0,
     df: float = float("inf"),
 ) -> Barrier:
-    """`cost`: effect of the artificial barrier itself (FB2 with delay 0), which is subtracted, with its
-    standard error. `se_difference`: of after - before, each of which has half of its variance, with df."""
+    """`Barrier` of two effects. `cost`: effect of the artificial barrier itself (FB2 with delay 0), which is
+    subtracted, with its standard error. `se_difference`: standard error of after - before, with df; each of
+    the two has half of its variance."""
     net = after - cost
     difference = net - before
     se = float(np.hypot(se_difference, cost_se))
@@ -170,7 +171,7 @@ def barrier(
     half = t_limit(df)
     own, extra = se_difference**2 / 2, cost_se**2
     shares = ratio_interval(difference, net, se**2, own + extra, own + extra, half)
-    # Of what is nothing, or saves time, there is no share.
+    # There is no share of an effect that is zero or negative.
     share = difference / net if net > 0 else float("nan")
     return Barrier(
         before, net, difference, se, t, share, difference - half * se, difference + half * se, *shares
@@ -179,8 +180,8 @@ def barrier(
 
 @dataclass(frozen=True, eq=False)
 class Dose:
-    """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `p`: chance of effects that are as
-    far from being in proportion to the delay, if they are; `linear` False: it is below 5 %."""
+    """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `p`: probability of a deviation this
+    large from effects proportional to the delay, if they are proportional; `linear` False: below 5 %."""
 
     delay: Floats
     effect: Floats
@@ -195,14 +196,14 @@ class Dose:
 def dose(
     delay: Floats, effect: Floats, se: Floats, df: Floats | float = float("inf"), shared: float = 0.0
 ) -> Dose:
-    """delay, effect, se : (K,), K >= 2, delays positive. Where no size has a standard error (0 or NaN),
-    effects per unit are the same only if they differ by no more than rounding.
+    """Test whether effects are proportional to the delay. delay, effect, se : (K,), K >= 2, delays positive;
+    if any se is 0 or NaN, effects per unit count as equal only within rounding.
 
     df : degrees of freedom of every standard error. shared : variance that all effects have in common, as
     they are differences to the same runs; it is part of se^2.
 
-    One test of all sizes together; of standard errors with few degrees of freedom by simulation with these
-    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007).
+    One test of all sizes together; with few degrees of freedom by simulation (Krishnamoorthy, Lu and Mathew,
+    Computational Statistics and Data Analysis 51, 2007).
 
     Raises
     ------
@@ -235,8 +236,8 @@ def dose(
 
 
 def _out_of_line(delay: Floats, effect: Floats, own: Floats, shared: float | Floats) -> Floats:
-    """(...,) sum of squares of what a line through the origin leaves of effects (..., K), in units of its
-    variance: each has its own (..., K), and all have one in common."""
+    """(...,) weighted residual sum of squares of effects (..., K) from a line through the origin. Variances:
+    `own` (..., K) of each, and `shared`, common to all."""
     ones = (1 / own).sum(-1)
 
     def product(a: Floats, b: Floats) -> Floats:
@@ -248,12 +249,13 @@ def _out_of_line(delay: Floats, effect: Floats, own: Floats, shared: float | Flo
     return np.maximum(bend, 0.0)
 
 
-#: Draws of the simulations that stand in for formulas where errors have few degrees of freedom.
+#: Draws of the simulations that replace formulas where errors have few degrees of freedom.
 _DRAWS = 20_000
 
 
 def _chance_of_bend(delay: Floats, bend: Floats, own: Floats, shared: float, df: Floats) -> float:
-    """Chance of as large a bend of effects in proportion to the delay, whose variances have df (K,)."""
+    """Probability that `_out_of_line` is at least `bend` for effects proportional to the delay, whose
+    estimated variances have df (K,)."""
     from scipy.special import chdtrc
 
     if not np.isfinite(df).any():
@@ -266,7 +268,7 @@ def _chance_of_bend(delay: Floats, bend: Floats, own: Floats, shared: float, df:
 
 
 def _estimated(generator: np.random.Generator, df: Floats) -> Floats:
-    """(_DRAWS, K) estimates of variances that are 1."""
+    """(_DRAWS, K) random estimates of variances that are 1, with df (K,)."""
     known = np.where(np.isfinite(df), df, 1.0)
     drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
     return np.where(np.isfinite(df), drawn, 1.0)
@@ -274,9 +276,9 @@ def _estimated(generator: np.random.Generator, df: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class OverProcessors:
-    """An effect over processors: a/p + b by weighted least squares, and the slope of ln effect on ln p. With
-    95 % b lies within `serial_margin` of `serial`, a within `shared_margin`; ``df`` degrees of freedom.
-    `slope_margin`: of the slope; NaN where an effect cannot be told from zero and so has no logarithm."""
+    """An effect over processors: `shared` / p + `serial` by weighted least squares, and the slope of ln
+    effect on ln p. `shared_margin`, `serial_margin`: half widths of 95 % intervals, with ``df`` degrees of
+    freedom; `slope_margin`: of the slope, NaN where an effect is not distinguishable from zero."""
 
     shared: float
     shared_se: float
@@ -292,9 +294,9 @@ class OverProcessors:
 def over_processors(
     p: Floats, effect: Floats, se: Floats | None = None, df: Floats | float = float("inf")
 ) -> OverProcessors:
-    """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8). All count the same if not all standard errors
-    are known and positive; then what the fit leaves is the error, with K - 2 degrees of freedom. ``df``: of
-    the standard errors.
+    """Fit an effect over processors (NISTIR 5139, tables 5 to 8). p, effect : (K,), K >= 3. Unless all
+    standard errors are known and positive, points have equal weights and the error comes from the residuals,
+    with K - 2 degrees of freedom. ``df``: of the standard errors.
 
     Raises
     ------
@@ -316,7 +318,7 @@ def over_processors(
     else:
         each = np.broadcast_to(np.asarray(df, np.float64), p.shape)
         if np.isfinite(each).any():
-            # Weights that are uncertain themselves have no t distribution: it is simulated.
+            # With uncertain weights the ratio is not t distributed: simulate it.
             free = float(each.min())
             generator = np.random.default_rng(5139)
             drawn = np.sqrt(own) * generator.standard_normal((_DRAWS, p.size))
@@ -336,8 +338,8 @@ def over_processors(
 
 
 def _slope_margin(x: Floats, effect: Floats, se: Floats | None, df: Floats | float, slope: float) -> float:
-    """95 % margin of the slope of ln effect on x = ln p: the errors of effects as shares of these, or what
-    the line leaves."""
+    """95 % margin of the slope of ln effect on x = ln p, from the relative errors of effects or, without
+    these, from the residuals."""
     away = x - x.mean()
     if se is None:
         left = np.log(effect) - np.log(effect).mean() - slope * away
@@ -351,7 +353,7 @@ def _slope_margin(x: Floats, effect: Floats, se: Floats | None, df: Floats | flo
 
 
 def _line(x: Floats, y: Floats, own: Floats) -> tuple[Floats, Floats]:
-    """Least squares of y (..., K) on two columns x (K, 2), weighted by one over the variances (..., K):
+    """Least squares of y (..., K) on two columns x (K, 2), weighted by the inverse variances `own` (..., K):
     coefficients (..., 2) and their standard errors."""
     a, b = x.T
     aa, ab, bb = (a * a / own).sum(-1), (a * b / own).sum(-1), (b * b / own).sum(-1)

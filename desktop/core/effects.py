@@ -311,7 +311,7 @@ def standard_order(count: int) -> list[Members]:
     return [tuple(j for j in range(count) if word >> j & 1) for word in range(1, 1 << count)]
 
 
-# Long, with many parameters: all options of an analysis, and its steps in their order.
+# Many and long: all options of an analysis, and its steps in their order.
 def analyse(
     data: Trials,
     *,
@@ -873,7 +873,7 @@ def _variance(
     return float("nan"), float("nan")
 
 
-# Long, with many parameters: the fields of an effect come from different parts of the analysis.
+# Many and long: the fields of an effect come from different parts of the analysis.
 def _effects(
     data: Trials,
     chosen: list[Members],
@@ -990,7 +990,7 @@ def _effects(
     ), limit
 
 
-# Many parameters: the sums that become its rows.
+# Many: the sums that become its rows.
 def _anova(
     data: Trials,
     chosen: list[Members],

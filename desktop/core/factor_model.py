@@ -416,7 +416,7 @@ def _prepared(
     return characteristics, respond(data, response)
 
 
-# Many parameters: the results of the search, which become the fields of a fit.
+# Many: the results of the search, which become the fields of a fit.
 def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],

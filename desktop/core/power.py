@@ -1,7 +1,7 @@
-"""How many replicates show an effect of some size, and with what chance.
+"""Power of an experiment: the number of replicates that find an effect of a given size, and how probably.
 
-A standard deviation of a few runs is itself uncertain: of three runs the true one is above three times the
-found one in one case of ten. Replicates are therefore proposed from its upper bound.
+A standard deviation from a few runs is uncertain itself: with three runs, the true one is more than three
+times the estimate in one of ten cases. Replicates are therefore proposed from its upper bound.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import numpy as np
 from desktop.core.arrays import Floats
 from desktop.core.effect_limits import LEVEL, t_limit
 
-#: Chance that an effect is found, and that as many replicates as proposed are enough, where nothing else is
-#: said.
+#: Defaults of the probability that an effect is found, and that the proposed replicates are enough.
 POWER, CONFIDENCE = 0.9, 0.9
-#: Most replicates that are proposed.
+#: Largest proposed number of replicates.
 MOST = 10_000
 
 
 def sigma_bound(sigma: float, df: float) -> float:
-    """What the standard deviation of a trial is below with `CONFIDENCE`, when `df` degrees of freedom gave
-    `sigma`; the same where df is infinite."""
+    """Upper bound with `CONFIDENCE` of a trial's standard deviation, estimated as `sigma` with `df` degrees
+    of freedom; `sigma` itself where df is infinite."""
     from scipy.special import chdtri
 
     if not np.isfinite(df):
@@ -33,30 +32,32 @@ def sigma_bound(sigma: float, df: float) -> float:
 def power_of(
     effect: float, sigma: float, treatments: int, replicates: int, level: float = LEVEL, lost: int = 0
 ) -> float:
-    """Chance that a full effect of that size is marked, replicates being blocks and one or few trials of
-    different treatments being `lost`; NaN without degrees of freedom."""
+    """Probability that a full effect of that size is found, with replicates as blocks and a few trials of
+    different treatments `lost`; NaN without degrees of freedom."""
     from scipy.special import nctdtr
 
     df = (treatments - 1) * (replicates - 1) - lost
     if df <= 0 or not sigma > 0:
         return float("nan")
     away = abs(effect) * np.sqrt(treatments * replicates) / (2 * sigma)
-    # A trial has the weight 2 / N in an effect; what the others tell of it has a variance of N / df.
+    # A trial has the weight 2 / N in an effect; its prediction by the others has a variance of N / df.
     away /= np.sqrt(1 + lost / (df + 1))
     limit = t_limit(df, level)
-    # Beyond, the distribution of t is a number of the library's that is not to be had, and is 1.
+    # Further out, the library cannot compute the distribution of t; the power is 1 there.
     if away > limit + 10:
         return 1.0
     return float(1 - nctdtr(df, away, limit) + nctdtr(df, away, -limit))
 
 
 def after_loss(treatments: int, replicates: int, lost: int = 1) -> float:
-    """Chance to find what is found with `POWER` when all trials are there; NaN without degrees of freedom."""
+    """Probability, after `lost` trials, to find an effect that all trials find with `POWER`; NaN without
+    degrees of freedom."""
     return power_of(detectable(1.0, treatments, replicates), 1.0, treatments, replicates, lost=lost)
 
 
 def chance_in_words(treatments: int, replicates: int) -> str:
-    """Of the effect that `detectable` gives: with every trial, and after one was lost."""
+    """The probability to find the effect `detectable`, with all trials and after the loss of one, in
+    words."""
     after = after_loss(treatments, replicates)
     less = f", {100 * after:.0f} % after one trial was lost for good" if after == after else ""
     return f"{100 * POWER:.0f} %{less}"
@@ -65,14 +66,14 @@ def chance_in_words(treatments: int, replicates: int) -> str:
 def power_curve(
     effect: float, sigma: float, treatments: int, replicates: Sequence[int], df: float = np.inf
 ) -> tuple[Floats, Floats]:
-    """`power_of` for every number of replicates: with sigma as it was found, and with its upper bound."""
+    """`power_of` for every number of replicates: with sigma as estimated, and with its upper bound."""
     bound = sigma_bound(sigma, df)
     powers = [[power_of(effect, s, treatments, r) for r in replicates] for s in (sigma, bound)]
     return np.array(powers[0]), np.array(powers[1])
 
 
 def detectable(sigma: float, treatments: int, replicates: int, power: float = POWER) -> float:
-    """Full effect that is found with that chance at the 5 % level; NaN without degrees of freedom."""
+    """Full effect that is found with probability `power` at the 5 % level; NaN without degrees of freedom."""
     if (treatments - 1) * (replicates - 1) <= 0 or not sigma > 0:
         return float("nan")
     low, high = 0.0, 2 * sigma
@@ -86,8 +87,8 @@ def detectable(sigma: float, treatments: int, replicates: int, power: float = PO
 
 
 def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
-    """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n), with s the
-    upper bound of sigma, which `df` degrees of freedom gave; `MOST` if nothing bounds it.
+    """Replicates for which three standard errors are below the effect: ceil((6 s / effect)^2 / n), with s the
+    upper bound of sigma (estimated with `df` degrees of freedom); `MOST` if it has no bound.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
 
 
 def replicates_to_find(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
-    """Replicates that find the effect with the chance `POWER` at the 5 % level, with the upper bound of
+    """Replicates that find the effect with probability `POWER` at the 5 % level, with the upper bound of
     sigma; `MOST` if these are not enough.
 
     Raises

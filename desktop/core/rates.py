@@ -1,10 +1,9 @@
-"""Which period, or which time of settling, the phases of a curve share.
+"""Search for the period, or the time constant, that the phases of a curve share.
 
-Searched once for a curve, on its exact means over up to 2048 equal stretches: the rate at which 1, 2, 4 and 8
-phases leave least error, the product of their epsilons being least. Candidates are those of the space's scale
-(for saturation, 16 rates in equal ratios), else the highest peaks of the spectrum of what 1 and 8 quadratic
-phases leave over. They are refined by Brent's method. Periods shorter than 4 of the stretches are not looked
-for.
+Done once for a curve, on its exact means over up to 2048 equal stretches: the rate at which the product of
+the epsilons of 1, 2, 4 and 8 phases is least. Candidates are those of the space's scale (for saturation, 16
+rates in equal ratios), else the highest peaks in the spectrum of the residuals of 1 and 8 quadratic phases.
+They are refined by Brent's method. Periods shorter than 4 of the stretches are not searched.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.spaces import Basis
 
-#: Epsilon of so many phases of a basis on a curve.
+#: Epsilon of (curve, number of phases, basis).
 Epsilon = Callable[[StepCurve, int, Basis], float]
 
 _STRETCHES = 2048
@@ -39,8 +38,8 @@ def means(curve: StepCurve) -> StepCurve:
 
 
 def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: Epsilon) -> Basis:
-    """The basis of a curve as `means` gives it. `left`, (steps,) each: what phases without a period leave
-    over; `epsilon` tells the error. The space has a scale."""
+    """The basis of `coarse`, a curve from `means`. `left`, (steps,) each: residuals of phases without a
+    period. The space must have a scale."""
     duration, scale = coarse.duration, Basis(model, 1.0).space.scale
     assert scale is not None
 
@@ -63,8 +62,8 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
 
 
 def at_limit(basis: Basis, duration: float) -> str:
-    """What to say of a searched basis of a curve of so many seconds where the search ended at its limit, as
-    the curve itself speaks for none inside; else ""."""
+    """A sentence if the search for the basis of a curve of `duration` seconds ended at one of its limits,
+    which means that the curve supports no value inside; else ""."""
     scale = basis.space.scale
     if scale is None:
         return ""

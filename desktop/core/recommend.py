@@ -1,4 +1,4 @@
-"""Designs in words, and which to run: the fewest trials that show an effect of the size one cares for."""
+"""Designs in words, and the recommended one: the fewest trials that find an effect of a wanted size."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from desktop.core.design import Design, names_for, regular, roman
 from desktop.core.power import POWER, detectable
 from desktop.core.units import capital, count
 
-#: Effect to be seen and noise of a trial, as shares of the run, where nothing else is said.
+#: Defaults of the effect to be found and the noise of a trial, as shares of the run.
 EFFECT, NOISE = 0.02, 0.02
-#: Fewest and most replicates, and most trials, that are recommended.
+#: Smallest and largest recommended number of replicates, and largest number of trials.
 _REPLICATES = (2, 32)
 _MOST_TRIALS = 4096
-#: Words of a defining relation, and sets of aliases, that are listed.
+#: Largest listed number of words of a defining relation, and of alias sets.
 _WORDS, _ALIASES = 64, 400
 
-#: What a resolution means, for those who do not know the word.
+#: Resolutions in plain words.
 MEANINGS = {
     0: "all combinations are run, so that nothing is mixed up",
     3: "main effects are mixed up with pairs of factors",
@@ -27,12 +27,12 @@ MEANINGS = {
 
 
 def meaning(resolution: int) -> str:
-    """What can be told apart at a resolution."""
+    """A resolution in plain words."""
     return MEANINGS.get(resolution, "main effects and pairs are clear, and more")
 
 
 def described(design: Design) -> tuple[list[str], list[str]]:
-    """What can be told apart in a design, in sentences, and what cannot (up to pairs), as equations."""
+    """A design in sentences, and its alias sets (up to pairs) as equations."""
 
     def signed(sign: int, members: tuple[int, ...]) -> str:
         return ("−" if sign < 0 else "") + design.term(members)
@@ -73,8 +73,8 @@ def described(design: Design) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class Recommended:
-    """`runs` treatments, `replicates` times each; `sees`: the effect that is found with the chance `POWER`,
-    in the unit of the noise. `enough`: that is as small as was asked for."""
+    """`runs` treatments, `replicates` times each; `sees`: the effect that is found with probability `POWER`,
+    in the unit of the noise; `enough`: whether that is at most the wanted `effect`."""
 
     runs: int
     replicates: int
@@ -89,7 +89,8 @@ class Recommended:
         return self.runs * self.replicates
 
     def text(self, base: float = 1.0, run_s: float = float("nan")) -> str:
-        """With its reason. `base`: the response of which sizes are shares. `run_s`: seconds of a run."""
+        """The recommendation with its reason. `base`: the response that sizes are shares of. `run_s`: seconds
+        of a run."""
         word = f"resolution {roman(self.resolution)}" if self.resolution else "all combinations"
         took = self.trials * run_s
         about = f", about {took:.0f} s" if took < 120 else f", about {took / 60:.0f} min"
@@ -110,11 +111,12 @@ def recommend(
     resolution: int = 4,
     known: Sequence[tuple[int, int]] | None = None,
 ) -> Recommended:
-    """For `count` factors, with a standard deviation `noise` of one trial, to see `effect`, in one unit.
+    """The design for `count` factors that finds `effect`, with a standard deviation `noise` of one trial,
+    both in one unit.
 
-    Among designs of at least that resolution the fewest trials; of those, the most treatments, as they tell
-    more apart. Where no number of trials is enough, the largest. `known`: runs and resolution of the regular
-    designs that there are, where somebody has looked already.
+    Among designs of at least that resolution the fewest trials; of those, the most treatments, as they
+    estimate more. Where no number of trials is enough, the most sensitive one. `known`: runs and resolution
+    of the regular designs to choose from, computed if not given.
 
     Raises
     ------

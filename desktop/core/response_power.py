@@ -1,7 +1,7 @@
-"""Which power of the response makes its noise the same for all treatments (Box and Cox, JRSS B 26, 1964).
+"""The power of the response that makes its noise equal for all treatments (Box and Cox, JRSS B 26, 1964).
 
-Run times have noise that grows with them, and delays multiply: where the logarithm fits, a place that costs
-ten percent is seen beside one that costs five times the run.
+The noise of run times grows with them, and delays multiply: where the logarithm fits, a place that costs ten
+percent can be found beside one that costs five times the run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _POWERS = np.round(np.arange(-2.0, 2.01, 0.1), 1)
 
 @dataclass(frozen=True, eq=False)
 class Powers:
-    """Profile likelihood of powers of the response: `likelihood` (K,) is its logarithm less that of the best
-    `power`, `low` to `high` its 95 % interval. `suggested`: 0 (the logarithm) or another plain power, where
-    that fits and the response as it is does not; else None."""
+    """Profile likelihood of powers of the response: `likelihood` (K,) is its logarithm minus that of the best
+    `power`; `low`, `high`: 95 % interval. `suggested`: 0 (the logarithm) or another simple power that fits if
+    the untransformed response does not; else None."""
 
     powers: Floats
     likelihood: Floats
@@ -45,12 +45,12 @@ class Powers:
 
 
 def powers(data: Trials, replicated: bool) -> Powers:
-    """Of the trials' responses, with all treatments (`replicated`) or main effects as the model, and blocks.
+    """`Powers` of the trials' responses; the model is all treatments (`replicated`) or main effects, and
+    blocks.
 
     Raises
     ------
-    ValueError : responses are not all positive, are all the same, or leave fewer than three degrees of
-    freedom.
+    ValueError : responses are not all positive, are all equal, or leave fewer than three degrees of freedom.
     """
     from scipy.special import chdtri
 
@@ -76,7 +76,7 @@ def powers(data: Trials, replicated: bool) -> Powers:
     scaled = np.stack(tried, axis=1)
     rest = scaled - q @ (q.T @ scaled)
     squares = np.maximum((rest**2).sum(0), 1e-18 * (scaled**2).sum(0))
-    # With the degrees of freedom that are left, so that many treatments do not narrow the interval.
+    # With the residual degrees of freedom, so that many treatments do not narrow the interval.
     likelihood = -df / 2 * np.log(squares)
     likelihood -= likelihood.max()
     inside = _POWERS[likelihood >= -float(chdtri(1, LEVEL)) / 2]
@@ -89,7 +89,7 @@ def powers(data: Trials, replicated: bool) -> Powers:
 
 
 def powers_of(effects: Effects) -> Powers | None:
-    """Of the trials of an analysis; None where nothing tells."""
+    """`Powers` of the trials of an analysis; None where they cannot be determined."""
     try:
         return powers(effects.trials, effects.error == "replicates")
     except ValueError:

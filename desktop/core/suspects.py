@@ -1,8 +1,8 @@
-"""Trials that do not fit: one that was disturbed moves every effect, and small ones are believed for it.
+"""Outliers: trials that were disturbed, which change every effect and may make small ones significant.
 
-If nothing is active and one of n runs is off by D, all effects have the size D / (n / 2) (Daniel 1959). So a
-trial is judged beside the effects that stand out and the blocks, by its externally studentized residual, and
-what stands out is chosen without the trial that fits worst, which would hide it.
+If no effect is active and one of n runs is off by D, all effects have the size D / (n / 2) (Daniel 1959). So
+a trial is judged by its externally studentized residual in a model of the active effects and the blocks, and
+these are chosen without the trial that fits worst, which would otherwise hide itself.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import numpy as np
 from desktop.core.arrays import Flags, Floats
 from desktop.core.effect_limits import LEVEL, lenth_of, lenth_ratios, t_limit
 
-#: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
-#: noise.
+#: Level of active effects: few that are only noise, as these would reduce the residuals.
 _ACTIVE = 0.01
-#: Experiments without such a trial that are simulated where it is close.
+#: Simulated experiments without outliers, for close decisions.
 _DRAWS = 200
-#: Beyond so many times the quantile it is not close.
+#: Beyond so many times the limit the decision is not close.
 _SURE = 1.35
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A trial that does not fit the effects that stand out. `limit`: |t| that one or more of all trials pass
-    in 5 % where all are as they should be."""
+    """A trial that does not fit the active effects. `limit`: |t| that one or more of all trials exceed in 5 %
+    of experiments without outliers."""
 
     label: str
     value: float
@@ -37,9 +36,9 @@ class Suspect:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Externally studentized residuals (N,) with the limit of each, what each trial would be by all others,
-    the logarithm of the likelihood without the worst, and the mean (N,) of the model without that, with
-    blocks and without; noise of a trial is `sigma` times `scale`."""
+    """Externally studentized residuals `t` (N,) with the limit of each, the prediction of each trial by all
+    others (`expected`), the log likelihood without the worst trial, and the mean (N,) of the model without
+    it, with blocks (`mean`) and without (`plain`); the noise of a trial is `sigma` times `scale`."""
 
     t: Floats
     limit: Floats
@@ -52,26 +51,26 @@ class _Judged:
 
     @property
     def size(self) -> Floats:
-        """(N,) |t| in units of its limit: degrees of freedom differ with what a trial is judged beside."""
+        """(N,) |t| in units of its limit, as degrees of freedom differ with the model of each trial."""
         return np.abs(self.t) / self.limit
 
 
 def suspects(labels: tuple[str, ...], y: Floats, terms: Floats, shifts: Floats) -> tuple[Suspect, ...]:
-    """Trials above what the largest of so many passes in 5 %, the worst first.
+    """Trials beyond what the largest of N residuals exceeds in 5 % of experiments, the worst first.
 
     y : (N,). terms : (N, 1 + m) columns of mean and effects. shifts : (N, b) of blocks, independent of these.
 
-    The quantile is that of t, with Bonferroni's bound for N trials; where a trial is not far beyond, the
-    chance is that in simulated experiments like this one, since the choices of effects and of noise (the
-    same for all, or in proportion to the response) are made by the same data.
+    The quantile is that of t, with Bonferroni's bound for N trials. Where a trial is not far beyond it, the
+    limit is simulated with experiments like this one, as the same data chose the effects and the noise
+    (constant, or proportional to the response).
     """
     judged = _judged(y, terms, shifts)
     if judged is None:
         return ()
     size, bound = judged.size, 1.0
     if 1 < size.max() < _SURE:
-        # What acts makes little difference to the limit, unless noise grows with it; where it seems to, it
-        # may be the same for all as well.
+        # Effects change the limit little unless noise grows with the response; if that seems so, noise may
+        # still be constant, so both are simulated.
         even = np.full(len(y), judged.sigma * np.sqrt((judged.scale**2).mean()))
         nulls = [(np.full(len(y), y.mean()), even)]
         if np.ptp(judged.scale) > 0:
@@ -85,11 +84,11 @@ def suspects(labels: tuple[str, ...], y: Floats, terms: Floats, shifts: Floats) 
 
 
 def _simulated(judged: _Judged, mean: Floats, noise: Floats, terms: Floats, shifts: Floats) -> float:
-    """What the largest, in units of its limit, passes in 5 % of experiments with that mean and noise (N,) in
-    which all trials are as they should be; infinite as soon as that is above what it is here."""
-    # Of so many draws and this one, the largest are the one in twenty.
+    """The value that the largest residual, in units of its limit, exceeds in 5 % of experiments without
+    outliers with that mean and noise (N,); infinite as soon as it is certain to be above the observed one."""
+    # Among the draws and this experiment, one in twenty has a larger residual.
     top, beyond = judged.size.max(), int(LEVEL * (_DRAWS + 1)) - 1
-    # The same data have the same limit, and others are not all judged by the same few draws.
+    # Seeded with the data: equal data have equal limits, different data different draws.
     generator = np.random.default_rng(np.frombuffer(judged.t.tobytes(), np.uint32))
     largest: list[float] = []
     for _ in range(_DRAWS):
@@ -101,23 +100,24 @@ def _simulated(judged: _Judged, mean: Floats, noise: Floats, terms: Floats, shif
 
 
 def _judged(y: Floats, terms: Floats, shifts: Floats) -> _Judged | None:
-    """By the noise that is more likely: with the wrong one, long runs are named for being long."""
+    """Judge trials with the more likely kind of noise: with the wrong one, long runs would be outliers."""
     even = _beside_active(y, terms, shifts, np.ones(len(y)))
     if even is None:
         return None
     scale = even.plain
-    for _ in range(2):  # what is small is fitted well only where it counts for more
+    for _ in range(2):  # weights follow from the fit, and the fit of small responses from weights
         if not (scale > 0).all() or np.ptp(scale) == 0:
             return even
         grown = _beside_active(y, terms, shifts, 1 / scale)
         if grown is None:
             return even
         last, scale = grown, grown.plain
-    return last if last.likelihood > even.likelihood + 2 else even  # not by chance
+    return last if last.likelihood > even.likelihood + 2 else even  # 2: not by chance
 
 
 def _beside_active(y: Floats, terms: Floats, shifts: Floats, weight: Floats) -> _Judged | None:
-    """None where fewer than three degrees of freedom are left, or nothing but what rounding leaves."""
+    """Judge every trial with the active effects, trials weighted with `weight` (N,); None with fewer than
+    three degrees of freedom, or residuals within rounding."""
     rounding = 1e-24 * float(np.mean((y * weight) ** 2))
     every = np.concatenate([terms, shifts], axis=1)
     chosen = _active(y * weight, every * weight[:, None], terms.shape[1])
@@ -150,8 +150,8 @@ def _beside_active(y: Floats, terms: Floats, shifts: Floats, weight: Floats) -> 
 
 
 def _active(y: Floats, x: Floats, count: int) -> Flags | None:
-    """(N, count) which of the first columns of x, mean and effects, are more than noise by all trials but
-    that one; None where nothing tells."""
+    """(N, count) which of the first columns of x (mean and effects) are active by all trials but that one;
+    None if that cannot be decided."""
     every = _Fit(y, x)
     df = len(y) - x.shape[1] - 1
     unit = (every.inverse**2).sum(1)
@@ -172,7 +172,7 @@ def _active(y: Floats, x: Floats, count: int) -> Flags | None:
 
 
 class _Fit:
-    """Least squares of y (N,) on columns x (N, c), and what each trial does to it."""
+    """Least squares of y (N,) on columns x (N, c), and the influence of each trial."""
 
     def __init__(self, y: Floats, x: Floats) -> None:
         self.q, r = np.linalg.qr(x)
@@ -181,16 +181,15 @@ class _Fit:
         self.values = self.inverse @ inside
         self.rest = y - self.q @ inside
         left = 1 - (self.q**2).sum(1)
-        self.left = np.where(
-            left > 1e-9, left, np.inf
-        )  # nothing is told of a trial that is a term of its own
+        # a trial that the model fits by a term of its own has no residual
+        self.left = np.where(left > 1e-9, left, np.inf)
         self.squares = float(self.rest @ self.rest)
 
     def without(self) -> Floats:
-        """(N,) sum of squares that is left without each trial."""
+        """(N,) residual sum of squares without each trial."""
         return np.maximum(self.squares - self.rest**2 / self.left, 0.0)
 
     def moved(self, trial: int | slice = slice(None)) -> Floats:
-        """By how much one trial moves the values (c,), or each of them (N, c)."""
+        """Change of the values (c,) by one trial, or (N, c) by each."""
         ratio = np.asarray(self.rest[trial] / self.left[trial])
         return np.asarray(self.q[trial] @ self.inverse.T * ratio[..., None])
