@@ -1,14 +1,14 @@
-"""Accounts: what each processor-second of a run was spent on; every one belongs to exactly one account.
+"""Accounts of processor time; every processor-second of a run belongs to exactly one.
 
 Sources: the wait states are the patterns of Scalasca (Geimer and others, "The Scalasca performance toolset
 architecture", 2010; "Scalasca performance properties", its handbook): late sender, late receiver, wait at
-barrier, wait at n x n, late broadcast (here: late root), early reduce (early root), early scan (prefix). What
-is left of a communication call is "moving data". "Transfer" is no account: it is the name of an efficiency
-of the POP hierarchy only.
+barrier, wait at n x n, late broadcast (here: late root), early reduce (early root), early scan (prefix). The
+rest of a communication call is "moving data". "Transfer" is not an account, only an efficiency of the POP
+hierarchy.
 
-What a location does at an instant follows from its open regions in two steps. The regions say its *class*:
-an activity, and for some of them whether it is communication, start-up, a lock ... (`CLASSES`). Of the time
-in communication the waits of `desktop.data.causality` take what a partner's lateness explains.
+The account of a location at an instant follows from its open regions in two steps. The regions determine its
+*class*: an activity, and for some of them whether it is communication, start-up, a lock ... (`CLASSES`). From
+the time in communication, wait states (`desktop.data.causality`) take the part that a late partner explains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 
 class Account(IntEnum):
-    """In the order in which they are shown; names in words: `desktop.core.labels.ACCOUNTS`."""
+    """Accounts in the order in which they are shown; names in words: `desktop.core.labels.ACCOUNTS`."""
 
     COMPUTING = 0  # in an activity that the curve counts
     SERIAL = 1  # worker threads outside of parallel regions: work that only some do
@@ -32,14 +32,14 @@ class Account(IntEnum):
     PREFIX = 8  # scan: waits for those of lower rank
     LOCK = 9
     THREADS = 10  # barriers, joins and tasks of threads
-    MOVING = 11  # in communication, nobody being late
-    UNKNOWN = 12  # in communication, of which nothing tells waiting from moving data
+    MOVING = 11  # in communication, without a late partner
+    UNKNOWN = 12  # in communication, where waiting and moving data cannot be separated
     OVERHEAD = 13  # of the library: calls that neither communicate nor wait
     IO = 14
     ACCELERATOR = 15  # the host waits for an accelerator
     STARTUP = 16  # in MPI_Init and MPI_Finalize
     ABSENT = 17  # before a location's first event and after its last one
-    IDLE = 18  # idle, the trace does not say for what
+    IDLE = 18  # idle for a reason that the trace does not say
     UNMEASURED = 19
 
 
@@ -64,7 +64,7 @@ CLASSES: dict[int, tuple[int, Account]] = {
     13: (_IDLE, Account.THREADS),
     14: (_IDLE, Account.ACCELERATOR),
 }
-#: How many numbers of classes there are, unused ones too.
+#: Number of class numbers, including unused ones.
 CLASS_NUMBERS = 16
 CLASS_OF = {pair: number for number, pair in CLASSES.items()}
 #: (CLASS_NUMBERS,) activity of each class; 0 of unused ones.

@@ -1,4 +1,4 @@
-"""What the time of a range is charged to: locations, and what they did then."""
+"""Charges: the time of a range, charged to locations and their activities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.wait_tree import FAMILIES
 
-#: What `Charges.account` says of a process that has not begun yet; `Account.ABSENT` of one that has ended.
+#: `Charges.account` of a process that has not begun yet (`Account.ABSENT`: one that has ended).
 NOT_BEGUN = 100
-#: And of one that is in MPI_Finalize.
+#: `Charges.account` of a process in MPI_Finalize.
 ENDING = 101
 
 SENDER, AFTER, RECEIVER, BARRIER, TOGETHER, ROOT = range(len(FAMILIES))
@@ -20,20 +20,21 @@ SENDER, AFTER, RECEIVER, BARRIER, TOGETHER, ROOT = range(len(FAMILIES))
 
 @dataclass(frozen=True, eq=False)
 class Charges:
-    """What a range of a run is made of.
+    """The charges of a range of a run.
 
-    location, region, account : (rows,) what a location did: region (-1: none) and number of `Account`.
-    own_s : (rows,) for how long. below_s : (rows, `wait_tree.COLUMNS`) processor-seconds for which others
-        waited meanwhile, as of `wait_tree`. seen : (rows,) how often somebody waited for it.
-    waiting_s : (locations, families) for how long each location waited.
-    calls : (families,) the region in which most of that was, -1 none.
-    collective : (regions,) calls of all members of a communicator.
-    is_processor : (locations,). processors, duration_s, computing : as of `RangeStats`.
-    hub : the location that nearly all messages come from or go to; -1: there is none.
-    messages, bytes : of the messages sent. members : (regions, 2) calls of collective operations, and bytes.
+    location, region, account : (rows,) activity of a location: region (-1: none) and number of `Account`.
+    own_s : (rows,) its time. below_s : (rows, `wait_tree.COLUMNS`) processor-seconds that others waited for
+        it meanwhile, as in `wait_tree`. seen : (rows,) how often others waited for it.
+    waiting_s : (locations, families) waiting time of each location.
+    calls : (families,) the region with most of that time, -1 none.
+    collective : (regions,) whether it is a call of all members of a communicator.
+    is_processor : (locations,). processors, duration_s, computing : as in `RangeStats`.
+    hub : the location that nearly all messages come from or go to; -1: none.
+    messages, bytes : number and bytes of sent messages. members : (regions, 2) calls of collective
+        operations, and bytes.
     serialisation, balance : efficiencies, None or NaN where they are not known.
-    doubt_s : processor-seconds of waiting that contradicting clocks may change; inf: nobody knows who waited.
-    held_s : by account and region (locations,) for how long threads waited for each, where that is known.
+    doubt_s : processor-seconds of waiting that contradicting clocks may change; inf: waiting is not known.
+    held_s : by account and region, (locations,) time that threads waited for each, where that is known.
     """
 
     start_s: float
@@ -70,5 +71,5 @@ class Charges:
 
     @property
     def lost_s(self) -> float:
-        """Those in which nothing is computed."""
+        """Processor-seconds without computing."""
         return self.whole_s - self.computing * self.duration_s

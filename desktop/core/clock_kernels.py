@@ -1,4 +1,4 @@
-"""The corrections of `desktop.core.clock_line` as kernels, for others to call or to inline."""
+"""The corrections of `desktop.core.clock_line` as kernels, to call or to inline."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def local(tick: int, shift: int, drift: float, origin: int) -> int:
 
 @kernel
 def corrected(ticks: Ints, which: AnyArray, shift: Ints, drift: Floats, origin: Ints) -> Ints:
-    """Ticks (n,) as recorded on the common clock; each is of the clock `which` (n,) of several."""
+    """Recorded ticks (n,) on the common clock; which (n,): the clock of each."""
     common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
         c = which[i]
@@ -43,10 +43,10 @@ def late_messages(
     sender: Ints, receiver: Ints, sent: Ints, received: Ints, certain: Ints, process: Ints, shift: Ints,
     drift: Floats, origin: Ints, number: int, wrong: Ints, odd: Ints,
 ) -> None:  # fmt: skip
-    """Add to `wrong` (3,), and to `odd` for messages of odd number (the first is the `number`-th), how many
-    of those that are certain are received before they are sent by the common clock; the most ticks by which
-    they are, and the sum of all. `process` (locations,): the clock of each; (n,): both ends, ticks as
-    recorded."""
+    """Count certain messages (n,) that are received before they are sent by the common clock: adds to `wrong`
+    (3,), and to `odd` those of odd number (the first is the `number`-th), their number, and the maximum and
+    the sum of the ticks by which they are. sent, received: recorded ticks; process (locations,): clock of
+    each."""
     for i in range(sent.size):
         a, b = process[sender[i]], process[receiver[i]]
         late = common(sent[i], shift[a], drift[a], origin[a]) - common(

@@ -1,6 +1,6 @@
-"""The clock of a process made that of all: a shift, and a rate where a shift is not enough.
+"""The correction of a process' clock to the common clock: a shift, and a rate where a shift is not enough.
 
-Without kernels, which `Clock` loads when it needs them: all that reads or writes events knows this module.
+`Clock` loads kernels only when it needs them, as everything that reads or writes events imports this module.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 
 from desktop.core.arrays import Floats, Ints
 
-#: Rates beyond this are no clock's; below it times keep their order.
+#: Largest plausible drift of a clock; below it times keep their order.
 MOST_DRIFT = 0.1
 _Ticks = TypeVar("_Ticks", int, Ints)
 
 
 class Clock(NamedTuple):
-    """A tick t as recorded is tick ``t + shift + floor((t - origin) * drift + 1/2)`` of the common clock.
+    """A recorded tick t is tick ``t + shift + floor((t - origin) * drift + 1/2)`` of the common clock.
 
-    Whole ticks come from whole ticks, and their order stays (`drift` is more than -1).
+    Whole ticks become whole ticks, and keep their order (`drift` is more than -1).
     """
 
     shift: int = 0
@@ -28,7 +28,7 @@ class Clock(NamedTuple):
     origin: int = 0
 
     def common(self, ticks: _Ticks) -> _Ticks:
-        """Ticks as recorded (a number or (n,)) on the common clock."""
+        """Recorded ticks (a number or (n,)) on the common clock."""
         if not self.drift:
             return ticks + self.shift
         from desktop.core.clock_kernels import common, to_common
@@ -38,7 +38,7 @@ class Clock(NamedTuple):
         return common(int(ticks), self.shift, self.drift, self.origin)
 
     def local(self, ticks: _Ticks) -> _Ticks:
-        """The first tick as recorded that is not before a tick (n,) of the common clock."""
+        """The first recorded ticks that are not before ticks (a number or (n,)) of the common clock."""
         if not self.drift:
             return ticks - self.shift
         from desktop.core.clock_kernels import local, to_local

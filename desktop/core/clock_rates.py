@@ -1,9 +1,9 @@
-"""Clocks that run at different rates: a correction for each process that is a line in time.
+"""Clocks that run at different rates: a correction for each process that is linear in time.
 
-An event at tick u after the begin of process s, which cannot be later than one at tick v after that of r,
-bounds both lines: ``d_s(u) - d_r(v) <= w``. Of each ordered pair and each part of the run the tightest such
-bound is kept, so the linear programme stays small; what it leaves is counted over all events afterwards, and
-where that is anything, the tightest are taken again as they are with the correction.
+An event at tick u after the begin of process s that cannot be later than one at tick v after the begin of r
+bounds both lines: ``d_s(u) - d_r(v) <= w``. For each ordered pair and each part of the run only the tightest
+bound is kept, so the linear programme is small; violations are then counted over all events, and if there
+are any, the tightest bounds are selected again with the correction applied.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from desktop.core.jit import kernel
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST = 256  # so many processes at most, as every pair has its bounds
+MOST = 256  # largest number of processes, as every pair has its bounds
 PARTS = 16  # of the run
-SURE = 24  # for so many processes the intervals of their lines are found
+SURE = 24  # largest number of processes for which intervals of the lines are computed
 _SWEEPS = 2000
 _ROUNDS = 60
-_FAR = 0.1  # of a correction: so far at most from the nearest lines to ones that satisfy all rows
-_ENOUGH = 1500  # rows from which intervals are found
+_FAR = 0.1  # of a correction: largest distance from the nearest lines to ones that satisfy all rows
+_ENOUGH = 1500  # rows from which intervals are computed
 _ROOT = 3.0**0.5
 
 
@@ -41,9 +41,9 @@ class Lines:
 
 
 class Tightest(NamedTuple):
-    """Of each ordered pair and part of the run how much the tightest bound leaves, `slack` (n, n, parts), and
-    its ticks since the begins, `when` (n, n, parts, 2); first ticks, length of the run, and the correction
-    with which bounds are compared."""
+    """The tightest bound of each ordered pair and part of the run: `slack` (n, n, parts), and its ticks since
+    the begins, `when` (n, n, parts, 2); first ticks, length of the run, and the correction with which bounds
+    are compared."""
 
     slack: Floats
     when: Ints
@@ -54,8 +54,8 @@ class Tightest(NamedTuple):
 
 
 class LineBounds:
-    """The tightest bounds between `n` processes, of which the first ticks are `origin` (n,), in each part of
-    the longest run, which lasts `span` ticks."""
+    """The tightest bounds between n processes with first ticks `origin` (n,), in each part of the run; span:
+    ticks of the longest process."""
 
     def __init__(self, origin: Ints, span: int) -> None:
         self.origin, self.span = origin, max(span, 1)
@@ -71,7 +71,7 @@ class LineBounds:
         tighten_by_collectives(self._tightest, held)
 
     def again(self, shift: Ints, drift: Floats) -> None:
-        """Keep what was found, and look for what is tightest with these corrections."""
+        """Keep the bounds so far, and collect those that are tightest with these corrections."""
         self._rows = [self.rows()]
         self._tightest = self._tightest._replace(shift=shift, drift=drift)
         self._tightest.slack[:] = np.inf
@@ -83,7 +83,7 @@ class LineBounds:
         return np.unique(np.concatenate([*self._rows, new]), axis=0)
 
     def solve(self, *others: LineBounds) -> Lines | None:
-        """Lines that satisfy these and other bounds, as near to none as that allows; None: there are none."""
+        """The smallest correction lines that satisfy these and other bounds; None if there are none."""
         posed = self._problem(*others)
         if posed is None:
             return None
@@ -99,8 +99,8 @@ class LineBounds:
         return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
 
     def moved(self, *others: LineBounds) -> float:
-        """By how many ticks the nearest lines that satisfy these and other bounds move the processes apart,
-        in the mean square over them and the run; less where the bounds leave next to nothing open."""
+        """By how many ticks the smallest lines that satisfy these and other bounds move the processes apart,
+        as the root mean square over processes and run; less where the bounds leave almost no freedom."""
         posed = self._problem(*others)
         if posed is None:
             return 0.0
@@ -109,8 +109,8 @@ class LineBounds:
         return float(np.sqrt((level + rough).var() + slope.var()))
 
     def off(self, lines: Lines, *others: LineBounds) -> Floats:
-        """(n,) the most that each line may be off relative to the first, by these and other bounds; infinite
-        where that is not known."""
+        """(n,) the largest possible error of each line relative to the first, by these and other bounds;
+        infinite where that is not known."""
         n = self.origin.size
         posed = self._problem(*others)
         if posed is None or n > SURE:
@@ -132,7 +132,7 @@ class LineBounds:
 
 
 def _rough(n: int, s: Ints, r: Ints, w: Floats) -> Floats:
-    """Shifts that are about right, so that no small difference of large numbers is sought."""
+    """Approximate shifts (n,), so that the problem has no small differences of large numbers."""
     tight = np.full((n, n), np.inf)
     np.minimum.at(tight, (s, r), w)
     shift, known = np.zeros(n), np.zeros(n, bool)
@@ -180,7 +180,7 @@ class _Problem:
         return coo_array((value, (row, column)), shape=(k, 2 * n + margin)).tocsr()
 
     def widest(self) -> Floats | None:
-        """The lines that leave the largest smallest slack; None if that is below 0."""
+        """The lines with the largest minimum slack; None if that is negative."""
         from scipy.optimize import linprog
 
         n = self.n
@@ -207,7 +207,7 @@ class _Problem:
         return inner if slack.min() >= 0 else None
 
     def _tightest(self, slack: Floats, parts: int = 2) -> Ints:
-        """The rows with the least slack of each pair, in each of so many parts of the run."""
+        """Indices of the rows with the least slack of each pair in each of `parts` parts of the run."""
         part = np.clip((self.a * parts).astype(np.int64), 0, parts - 1)
         group = (self.s * self.n + self.r) * parts + part
         order = np.lexsort((slack, group))
@@ -215,7 +215,7 @@ class _Problem:
         return order[first]
 
     def projected(self, rough: Floats) -> Floats:
-        """Level and slope (n, 2) of the lines nearest to -rough that nearly satisfy all rows."""
+        """Level and slope (n, 2) of the lines nearest to -rough that satisfy all rows approximately."""
         constant = np.stack([-rough, np.zeros(self.n)], axis=1)
         pull = np.zeros(self.s.size)
         order = np.argsort(self.slack(np.concatenate([-rough, -rough])), kind="stable")
@@ -225,7 +225,7 @@ class _Problem:
 
     def nearest(self, rough: Floats, inner: Floats) -> Floats | None:
         """The lines nearest to -rough in the mean square over processes and time, moved towards `inner` until
-        they satisfy all rows; None if that is far from the nearest ones, which were not found then."""
+        they satisfy all rows; None if that is a long way, as the nearest were not found then."""
         level, slope = self.projected(rough).T
         x = np.concatenate([level - _ROOT * slope, level + _ROOT * slope])
         missing, spare = -self.slack(x), self.slack(inner)
@@ -236,14 +236,15 @@ class _Problem:
         return x + move if np.abs(move).max() <= _FAR * wanted else None
 
     def intervals(self, x: Floats, alike: float) -> Floats:
-        """(n,) how far each line may be off, relative to the first, at its begin or end: both ways."""
+        """(n,) largest possible error of each line relative to the first, at begin or end, in either
+        sense."""
         from scipy.optimize import linprog
 
         n = self.n
         pairs = np.unique(self.s * n + self.r).size
         rows = self._tightest(self.slack(x), int(np.clip(_ENOUGH // pairs, 2, PARTS)))
         matrix, w = self._matrix(rows, False), self.w[rows] + 1.0
-        # All clocks may run fast alike, which is no error, but the bounds tell it from others a little.
+        # A common rate of all clocks is no error, but has to be limited, as bounds are not quite invariant.
         limits: list[tuple[float | None, float | None]] = [(None, None)] * (2 * n)
         limits[0], limits[n] = (0.0, 0.0), (-alike, alike)
         off = np.zeros(n)
@@ -260,7 +261,7 @@ class _Problem:
 
 @kernel
 def tighten(tightest: Tightest, sender: Ints, receiver: Ints, sent: Ints, received: Ints) -> None:
-    """By messages (n,)."""
+    """Tighten the bounds by messages (n,)."""
     slack, when, origin, span, shift, drift = tightest
     parts = slack.shape[2]
     for i in range(sender.size):
@@ -280,7 +281,7 @@ def tighten(tightest: Tightest, sender: Ints, receiver: Ints, sent: Ints, receiv
 
 @kernel
 def tighten_by_collectives(tightest: Tightest, held: Held) -> None:
-    """The same by collectives."""
+    """Tighten the bounds by collectives."""
     slack, when, origin, span, shift, drift = tightest
     start, process, begin, end, source, target, ordered = held
     parts = slack.shape[2]
@@ -306,8 +307,8 @@ def tighten_by_collectives(tightest: Tightest, held: Held) -> None:
 def project_lines(
     lines: Floats, pull: Floats, s: Ints, r: Ints, a: Floats, b: Floats, w: Floats, sweeps: int
 ) -> None:
-    """Move `lines` (n, 2), level and slope in an orthonormal basis, to the nearest that satisfy all rows, as
-    `clock_repair.project` does."""
+    """Move `lines` (n, 2), level and slope in an orthonormal basis, to the nearest ones that satisfy all
+    rows, by the method of `clock_repair.project`."""
     for _ in range(sweeps):
         most = 0.0
         for i in range(s.size):

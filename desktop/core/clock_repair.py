@@ -1,20 +1,19 @@
-"""What bounds between clocks say of their shifts and rates.
+"""Corrections of clocks: shifts that satisfy the bounds between them.
 
-Of two events of which one cannot be later than the other, on processes s and r, follows a bound for the
-unknown corrections: ``d_s - d_r <= B[s, r]``. Shifts that satisfy all such bounds exist if and only if their
-graph has no negative cycle, and shortest paths give the interval of every one (Cormen et al., Introduction
-to Algorithms, "Difference constraints and shortest paths").
+Two events on processes s and r, the one of which cannot be later than the other, bound the unknown
+corrections: ``d_s - d_r <= B[s, r]``. Shifts that satisfy all such bounds exist if and only if their graph
+has no negative cycle, and shortest paths give the interval of every one (Cormen et al., Introduction to
+Algorithms, "Difference constraints and shortest paths").
 
-Of all shifts that do, the smallest are taken: the least sum of squares. If the clocks are wrong by constants
-at all, the truth is among them, and that point is no farther from it than the clocks as recorded, neither
-in the root of the mean square (a projection onto a convex set moves towards all of its points) nor at
-the most: bounds of differences are a lattice, so the projection keeps order and constants (D. M. Topkis,
-Oper. Res. 26, 1978), and what does moves no two points apart (M. G. Crandall, L. Tartar, Proc. AMS 78, 1980).
-The middle of what is possible has no such promise; it is taken where it cannot be farther from the truth
-than the clocks as recorded, wherever the truth lies.
+Of all feasible shifts, the smallest are taken: the least sum of squares. If the clocks are wrong by constants
+at all, the truth is feasible, and that point is no farther from it than the recorded clocks, neither in the
+root mean square (a projection onto a convex set moves towards all of its points) nor in the maximum: bounds
+of differences are a lattice, so the projection preserves order and constants (D. M. Topkis, Oper. Res. 26,
+1978), and such a map moves no two points apart (M. G. Crandall, L. Tartar, Proc. AMS 78, 1980). The middle
+of the feasible set has no such guarantee; it is taken where it cannot be farther from the truth than the
+recorded clocks, wherever the truth lies.
 
-The same for lines, of a shift and a rate for each process: there every pair of processes is bound by a few
-events of each part of the run.
+`desktop.core.clock_rates` does the same for lines, a shift and a rate for each process.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from desktop.core.jit import arithmetic, kernel
 
 DENSE = 1024  # up to so many processes the bounds are a matrix
 INFINITE = 1 << 62
-#: Sweeps over all bounds after which a projection is near enough; what it misses is made up exactly.
+#: Largest number of sweeps of a projection; remaining violations are then removed exactly.
 _SWEEPS = 400
 
 Flags = Flags
@@ -39,8 +38,8 @@ Flags = Flags
 @dataclass(frozen=True, eq=False)
 class Shifts:
     """Shifts that satisfy all bounds. `least`: the smallest; `middle`: the midpoints (n,), ticks.
-    `low`, `high`: (n,) ticks, the interval of each relative to the first process, infinite where nothing ties
-    them. `forced`: ticks, two processes at least are apart by so much, wherever the truth lies.
+    `low`, `high`: (n,) ticks, the interval of each relative to the first process, infinite where they are not
+    bound. `forced`: ticks that at least two processes must be moved apart, wherever the truth lies.
     `middle_is_safe`: it is no farther from the truth than no shift at all."""
 
     least: Ints
@@ -61,7 +60,7 @@ class Bounds:
         self.edges: list[Ints] = [np.empty((3, 0), np.int64)]
 
     def add_messages(self, sender: Ints, receiver: Ints, travel: Ints) -> None:
-        """Messages (n,) that take ticks `travel` by the clocks as recorded."""
+        """Add messages (n,) that take ticks `travel` by the recorded clocks."""
         if self.matrix is not None:
             lower(self.matrix, sender, receiver, travel)
             return
@@ -86,7 +85,7 @@ class Bounds:
         self.nodes += int(nodes[-1]) if nodes.size else 0
         first = np.zeros(ordered.size, bool)
         first[held.start[:-1]] = True
-        after = x - (ordered & ~first)  # who comes first in order waits for nobody
+        after = x - (ordered & ~first)  # the first in order does not wait
         source, target = held.source, held.target & ~(ordered & first)
         chain = ordered & ~first
         self.edges += [
@@ -96,7 +95,7 @@ class Bounds:
         ]
 
     def solve(self) -> Shifts | None:
-        """The shifts that satisfy all bounds; None: there are none."""
+        """Shifts that satisfy all bounds; None if there are none."""
         if not self.n:
             return Shifts(*(np.empty(0, np.int64),) * 2, *(np.empty(0),) * 2, 0, True)
         relax: Callable[[Ints, bool], Ints | None]
@@ -128,14 +127,14 @@ class Bounds:
         high, low = above < INFINITE, below < INFINITE
         n = self.n
         zero = np.where(np.arange(self.nodes) < n, 0, INFINITE)
-        # The largest shifts below 0 and the smallest above it.
+        # The largest feasible shifts below 0 and the smallest above it.
         down, up = relax(zero, False), relax(zero, True)
         if down is None or up is None:
             return None
         if closed is None:
-            # Their mean keeps order and constants too; the least squares would need all pairs.
+            # Their mean preserves order and constants too; least squares would need all pairs.
             least = (down[:n] - up[:n]) // 2
-            # A sum of two solutions, halved and rounded alike, is one.
+            # The mean of two solutions, rounded alike, is a solution.
             forced = int(max((-down[:n]).max(), (-up[:n]).max(), 0))
             middle, safe = least, False
         else:
@@ -157,11 +156,10 @@ class Bounds:
 
 
 def is_safe(closed: Ints, least: Ints, middle: Ints) -> bool:
-    """Whether `middle` is not farther than no shift at all from any shifts that satisfy the closed bounds,
-    in the root of the mean square and at the most, and most processes have to move farther than it may be
-    off."""
+    """Whether `middle` is no farther from any feasible shifts than no shift at all, in root mean square and
+    maximum, and most processes have to move farther than its possible error. `closed`: as from `close`."""
     apart = (middle[:, None] - middle[None, :]).astype(np.float64)
-    off = np.maximum(closed - apart, closed.T + apart)  # (n, n) how far differences of two may be off
+    off = np.maximum(closed - apart, closed.T + apart)  # (n, n) possible error of the difference of two
     moved = np.abs(least - np.median(least))
     return bool(
         off.max() <= -closed.min()
@@ -184,7 +182,7 @@ class Held(NamedTuple):
     ordered: Flags
 
     def only(self, chosen: Flags) -> Held:
-        """Some of the instances (instances,)."""
+        """The instances where `chosen` (instances,) is true."""
         members = np.diff(self.start)
         rows = np.repeat(chosen, members)
         columns = [column[rows] for column in self[1:-1]]
@@ -193,7 +191,8 @@ class Held(NamedTuple):
 
 @arithmetic
 def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
-    """Bounds (processes, processes) by messages (n,): a travel from r to s bounds shift r less shift s."""
+    """Lower `bounds` (processes, processes) by messages (n,) from r to s, which bound shift r minus shift
+    s."""
     for i in range(r.size):
         if r[i] != s[i] and weight[i] < bounds[r[i], s[i]]:
             bounds[r[i], s[i]] = weight[i]
@@ -201,7 +200,7 @@ def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
 
 @kernel
 def lower_by_collectives(bounds: Ints, held: Held) -> None:
-    """The same by collectives."""
+    """Lower `bounds` by collectives."""
     start, process, begin, end, source, target, ordered = held
     for i in range(start.size - 1):
         for a in range(start[i], start[i + 1]):
@@ -216,8 +215,8 @@ def lower_by_collectives(bounds: Ints, held: Held) -> None:
 
 @kernel
 def late_sources(held: Held, late: Ints) -> None:
-    """By how many ticks the latest source of each instance enters after a target that waits for it has left;
-    `late` (instances,): 0 if none does. Own entries do not count."""
+    """Set `late` (instances,) to the ticks by which the latest source of each instance enters after a target
+    that waits for it has left; 0 if none does. Sources of the target's own process do not count."""
     start, process, begin, end, source, target, ordered = held
     for i in range(start.size - 1):
         worst = 0
@@ -242,7 +241,7 @@ def late_sources(held: Held, late: Ints) -> None:
 
 @arithmetic
 def close(bounds: Ints) -> None:
-    """Floyd-Warshall: the tightest bounds that follow from all together."""
+    """Floyd-Warshall: tighten `bounds` to the tightest that follow from all together."""
     n = bounds.shape[0]
     for k in range(n):
         for r in range(n):
@@ -254,7 +253,7 @@ def close(bounds: Ints) -> None:
 
 
 def nearest(closed: Ints, labels: Ints) -> Ints:
-    """min over s of closed[r, s] + labels[s]."""
+    """(n,) min over s of closed[r, s] + labels[s]."""
     lowered = np.full(labels.size, INFINITE, np.int64)
     lower_to(closed, labels, lowered)
     return lowered
@@ -262,7 +261,7 @@ def nearest(closed: Ints, labels: Ints) -> Ints:
 
 @arithmetic
 def lower_to(closed: Ints, labels: Ints, lowered: Ints) -> None:
-    """`lowered` (n,) not above closed[r, s] + labels[s]."""
+    """Lower `lowered` (n,) to at most closed[r, s] + labels[s]."""
     for r in range(labels.size):
         for s in range(labels.size):
             if closed[r, s] < INFINITE and labels[s] < INFINITE:
@@ -271,8 +270,8 @@ def lower_to(closed: Ints, labels: Ints, lowered: Ints) -> None:
 
 @kernel
 def project(closed: Ints, sweeps: int) -> Floats:
-    """The shifts of least squares that satisfy closed bounds, near enough: C. Hildreth, Naval Res. Logist. Q.
-    4, 1957."""
+    """The shifts (n,) of least squares that satisfy closed bounds, approximately (C. Hildreth, Naval Res.
+    Logist. Q. 4, 1957)."""
     n = closed.shape[0]
     shift = np.zeros(n)
     pull = np.zeros((n, n))
@@ -294,11 +293,11 @@ def project(closed: Ints, sweeps: int) -> Floats:
 
 @kernel
 def bellman_ford(r: Ints, s: Ints, weight: Ints, labels: Ints, rooted: bool) -> bool:
-    """Lower labels[r] to labels[s] + weight until nothing changes; False on a negative cycle. `rooted`: the
-    first label alone is set, to 0.
+    """Lower labels[r] to labels[s] + weight until nothing changes; False on a negative cycle. `rooted`: only
+    the first label is set, to 0.
 
-    Every second pass goes backwards (Yen 1970), so that chains of neighbours need few passes and not one for
-    each process.
+    Every second pass goes backwards (Yen 1970), so that chains of neighbours need few passes instead of one
+    for each process.
     """
     for turn in range(labels.size):
         changed = False

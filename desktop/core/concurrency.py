@@ -1,6 +1,6 @@
-"""The concurrency profile: in which part of the time exactly k processors compute.
+"""The concurrency profile: the part of the time in which exactly k processors compute.
 
-A summary kept with the curve holds the time at each level before every block of steps, so that a range
+A summary cached with the curve holds the time at each level before every block of steps, so that a range
 costs the steps of two blocks.
 """
 
@@ -14,14 +14,14 @@ from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
-#: Steps in a block, at least; and for each level, so that the summary stays small beside the curve.
+#: Least number of steps in a block, and per level, so that the summary is small compared with the curve.
 BLOCK = 1 << 12
 BLOCK_PER_LEVEL = 8
 
 
 class _Summary(NamedTuple):
-    """`levels` (k,) rising; `which` (M,) the place of each step's level among them, None if the levels are
-    0 to k - 1; `before` (blocks, k) time at each level before each `block` of steps."""
+    """`levels` (k,) ascending; `which` (M,) index of each step's level, None if the levels are 0 to k - 1;
+    `before` (blocks, k) time at each level before each `block` of steps."""
 
     levels: Floats
     which: Ints | None
@@ -30,8 +30,8 @@ class _Summary(NamedTuple):
 
 
 def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Floats]:
-    """Levels that the curve has within ``[start, end]`` (in the unit of its edges), rising, and the part of
-    that time which it spends at each; the parts add up to 1. Both (k,).
+    """Levels of the curve within ``[start, end]`` (in the unit of its edges), ascending, and the part of that
+    time that it spends at each; the parts add up to 1. Both (k,).
 
     Raises
     ------
@@ -43,13 +43,13 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
         raise ValueError(f"the range {start} to {end} is empty or outside the curve")
     summary = summarise(curve)
     time = _until(curve, summary, b) - _until(curve, summary, a)
-    # Sums of whole ticks are exact; of others a rest may be left where there was nothing.
+    # Sums of whole ticks are exact; other sums may leave a rounding error where there is no time.
     present = np.flatnonzero(time > 1e-12 * (b - a))
     return summary.levels[present], time[present] / (b - a)
 
 
 def summarise(curve: StepCurve) -> _Summary:
-    """Make the summary now, in one pass over the steps, so that the first range need not."""
+    """The summary of a curve, computed in one pass over the steps and cached."""
     summary = curve.summaries.get("concurrency")
     if not isinstance(summary, _Summary):
         summary = curve.summaries["concurrency"] = _summary(curve)
@@ -71,14 +71,14 @@ def _summary(curve: StepCurve) -> _Summary:
 
 
 def _blocks(steps: int, levels: int) -> tuple[int, Floats]:
-    """Steps in a block, and room for the time at each level before each."""
+    """Steps in a block, and zeros (blocks, levels) for the time at each level before each."""
     block = max(BLOCK, BLOCK_PER_LEVEL * levels)
     return block, np.zeros((-(-steps // block), levels))
 
 
 def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
     """Time at each level before a time."""
-    step = int(np.searchsorted(curve.edges, time, side="left")) - 1  # in which it lies, or ends
+    step = int(np.searchsorted(curve.edges, time, side="left")) - 1  # the step that contains or ends at it
     if step < 0:
         return np.zeros(summary.levels.size)
     k = step // summary.block
@@ -94,7 +94,8 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
 
 @kernel
 def add_blocks(edges: Floats, at: AnyArray, block: int, before: Floats) -> bool:
-    """The time at each level before each block of steps; False if a level is none of those counted."""
+    """Set `before` to the time at each level before each block of steps; False if a level is not a whole
+    number among those counted."""
     time = np.zeros(before.shape[1])
     for k in range(before.shape[0]):
         before[k] = time

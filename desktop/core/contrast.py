@@ -1,8 +1,8 @@
-"""Runs beside each other: their phases matched to those of a reference, and their curves on one axis.
+"""Comparison of runs: their phases matched to those of a reference, and their curves on one axis.
 
-`align` finds which phases belong together, `table` says how they differ, `place` puts the curves on a common
-axis and subtracts the reference's from each of the others, exactly: a difference of step functions is a step
-function. Where a run is not (before its start, after its end, in a gap of its phases) it counts as 0.
+`align` finds corresponding phases, `table` states their differences, `place` puts the curves on a common axis
+and subtracts the reference's from each of the others, exactly, as the difference of step functions is a step
+function. Outside of a run (before its start, after its end, in a gap of its phases) its curve counts as 0.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-#: Axes: times as the traces have them; from each run's start; in parts of each run; phases that belong
-#: together over each other, as long as the reference's, gaps where a run has no such phase.
+#: Axes: times as in the traces; from each run's start; in parts of each run; corresponding phases aligned and
+#: scaled to the reference's, with gaps where a run has no such phase.
 AXES = ("absolute", "start", "normalised", "phases")
 
 
 @dataclass(frozen=True, eq=False)
 class Phased:
-    """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if not said."""
+    """A run with its phases. `program`: names of its regions; `system`: the system it ran on, "" if
+    unknown."""
 
     name: str
     curve: StepCurve
@@ -48,8 +49,8 @@ class Phased:
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """`rows` (R, runs): the phases that belong together, one in each row and run, or `NONE`. Every phase of
-    every run is in one row, in order of time. `matchings`: of each run with the reference, None its own."""
+    """`rows` (R, runs): corresponding phases, one for each row and run, or `NONE`. Every phase of every run
+    is in one row, in order of time. `matchings`: of each run with the reference, None for the reference."""
 
     runs: tuple[Phased, ...]
     reference: int
@@ -57,7 +58,7 @@ class Alignment:
     rows: Ints
 
     def label(self, row: int) -> str:
-        """What a row is called: by the reference's phase, else by that of the only run which has it."""
+        """The name of a row: of the reference's phase, else of the phase of the only run that has it."""
         phase = int(self.rows[row, self.reference])
         if phase != NONE:
             return f"phase {phase + 1}"
@@ -77,7 +78,7 @@ def align(
 
     Raises
     ------
-    ValueError : fewer than two runs, no such reference, or pairs that cannot hold.
+    ValueError : fewer than two runs, no such reference, or contradicting pairs.
     """
     if len(runs) < 2:
         raise ValueError(f"a comparison needs two runs or more, there are {len(runs)}")
@@ -88,7 +89,7 @@ def align(
     for k, run in enumerate(runs):
         pairs = (fixed or {}).get(k, ())
         matchings.append(None if k == reference else match(mine, shapes(run.curve, run.fit), pairs))
-    # A phase that only one run has stands behind the last one before it that has a partner.
+    # A phase that only one run has comes after the last one before it that has a partner.
     rows: list[list[int]] = []
     for i in range(-1, mine.n):
         if i >= 0:
@@ -102,11 +103,11 @@ def align(
 
 
 class Cell(NamedTuple):
-    """A phase of a run in its row, beside the reference's.
+    """A phase of a run in its row, compared with the reference's.
 
-    `phase` counts from 1, 0 is the whole run, None stands for a gap, whose numbers are NaN. Times in
-    seconds (`start_s` on the run's own axis), `mean` in processors, work in processor-seconds. Differences
-    are this run minus the reference, ratios this run divided by the reference. `alike` as in `Matching`.
+    `phase` counts from 1; 0 is the whole run, None a gap, whose numbers are NaN. Times in seconds (`start_s`
+    on the run's own axis), `mean` in processors, work in processor-seconds. Differences are this run minus
+    the reference, ratios this run divided by the reference. `alike` as in `Matching`.
     """
 
     label: str
@@ -134,7 +135,7 @@ def cells_frame(cells: Sequence[Cell]) -> DataFrame:
 
 
 def table(alignment: Alignment) -> list[Cell]:
-    """The whole runs, then row by row what each run has there."""
+    """Cells of the whole runs, then of each row and run."""
     runs, reference = alignment.runs, alignment.reference
     wholes = [
         (run.curve.start, run.curve.duration, run.curve.mean, _share(run.curve), run.curve.integral)
@@ -181,8 +182,8 @@ def _cell(
 
 
 class Areas(NamedTuple):
-    """What a difference adds up to over the axis, in its unit times the axis' (processors times seconds;
-    shares where heights are; without the seconds on the normalised axis).
+    """Areas of a difference over the axis, in its unit times that of the axis (processor-seconds; with
+    shares, seconds; on the normalised axis without the seconds).
 
     `signed` = `more` - `less`; `more` is the area where the run is above the reference, `less` where it is
     below; `reference` is the area under the reference's curve, to divide by.
@@ -196,12 +197,11 @@ class Areas(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Runs on one axis from `start` to `end`: seconds, for ``normalised`` parts of each run.
+    """Runs on one axis from `start` to `end` in seconds, or parts of each run for ``normalised``.
 
-    `sources`: the runs' own curves, the first that of the reference. `curves`: on the axis, 0 in gaps; in
-    processors, or (`share`) in parts of each run's capacity.
-    `spans`: (n, 2) where the phases of each run lie. `differences`: of each run less the reference, with
-    their `areas`; None for the reference.
+    `sources`: the reference's own curve, then those of all runs. `curves`: on the axis, 0 in gaps; in
+    processors, or (`share`) in parts of each run's capacity. `spans`: (n, 2) begin and end of the phases of
+    each run. `differences`: each run minus the reference, with their `areas`; None for the reference.
     """
 
     axis: str
@@ -217,7 +217,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """A whole comparison."""
+    """A comparison: corresponding phases, and curves on one axis."""
 
     alignment: Alignment
     placement: Placement
@@ -230,7 +230,7 @@ def place(
 
     Parameters
     ----------
-    before : a placement that may be of the same curves with other phases; then nothing is subtracted again.
+    before : a previous placement; if its curves are the same, they are not subtracted again.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def place(
 
 
 def _layout(alignment: Alignment) -> list[Floats]:
-    """Where the phases of each run lie if those that belong together lie over each other."""
+    """Begin and end (n, 2) of the phases of each run on an axis on which corresponding phases coincide."""
     runs, reference = alignment.runs, alignment.reference
     spans = [np.zeros((run.fit.n, 2)) for run in runs]
     at = 0.0
@@ -275,7 +275,7 @@ def _layout(alignment: Alignment) -> list[Floats]:
 
 
 def _spans(run: Phased, axis: str) -> Floats:
-    """Where the phases lie if the run is moved, or moved and scaled."""
+    """Begin and end (n, 2) of the phases of a run that is moved, or moved and scaled."""
     places = run.fit.breaks
     if axis != "absolute":
         places = places - places[0]
@@ -285,7 +285,7 @@ def _spans(run: Phased, axis: str) -> Floats:
 
 
 def _moved(curve: StepCurve, axis: str) -> StepCurve:
-    """The curve moved, or moved and scaled; whole ticks stay whole ticks."""
+    """The curve moved, or moved and scaled; moving keeps whole ticks."""
     first, length = float(curve.edges[0]), float(curve.edges[-1] - curve.edges[0])
     if axis == "absolute" or (axis == "start" and first == 0):
         return curve
@@ -295,12 +295,12 @@ def _moved(curve: StepCurve, axis: str) -> StepCurve:
 
 
 def _stretched(run: Phased, spans: Floats) -> StepCurve:
-    """The curve with every phase stretched over its place, 0 between places that do not touch."""
+    """The curve with every phase scaled to its span, 0 between spans that do not touch."""
     curve, fit = run.curve, run.fit
     edges: list[Floats] = []
     level: list[Floats] = []
     for k, (at, end) in enumerate(spans.tolist()):
-        # Counted from the edges beside the breaks: far from 0 a time has no digits left for its offset.
+        # Relative to the edges beside breakpoints, as far from 0 a time has no digits left for its offset.
         (j, i), (begins, ends) = fit.index[k : k + 2].tolist(), fit.offset[k : k + 2].tolist()
         first, last = j + (begins >= 0), i + (ends > 0)
         gone = (curve.edges[first:last] - curve.edges[j]) - begins
@@ -316,37 +316,37 @@ def _stretched(run: Phased, spans: Floats) -> StepCurve:
 
 
 def _wide_steps(edges: Floats, level: Floats, capacity: float, unit: float = 1.0) -> StepCurve:
-    """A curve without the steps that are narrower than its axis can tell."""
+    """A curve without the steps that are narrower than the resolution of its axis."""
     wide = edges[1:] > edges[:-1]
     if wide.all():
         return StepCurve(_still(edges), _still(level), capacity, unit)
-    if not wide.any():  # the whole run shows as the shortest stretch there is
+    if not wide.any():  # the whole run becomes the shortest possible step
         return StepCurve([edges[0], np.nextafter(edges[0], np.inf)], level[:1], capacity, unit)
     inner = np.append(edges[:-1][wide], edges[-1])
     return StepCurve(_still(inner), _still(level[wide]), capacity, unit)
 
 
 def _still(values: Floats) -> Floats:
-    """An array that will not change, so that a curve need not copy it."""
+    """The array made read-only, so that a curve need not copy it."""
     values.flags.writeable = False
     return values
 
 
 def difference(a: StepCurve, b: StepCurve) -> StepCurve:
-    """b less a, over the time of both; outside of its own time either is 0. Equal neighbours are joined."""
+    """b minus a, over the time of both; outside of its own time each is 0. Equal neighbours are merged."""
     unit = a.unit
     first, second = a.edges, b.edges
     if a.unit != b.unit:
         unit, first, second = 1.0, a.edges * a.unit, b.edges * b.unit
     edges, level = np.empty(first.size + second.size), np.empty(first.size + second.size)
     count = _subtract(first, a.level, second, b.level, edges, level)
-    # A copy of what is in use, so that the rest can be given back.
+    # Copies of the used parts, so that the rest is freed.
     used = _still(edges[: count + 1].copy()), _still(level[:count].copy())
     return StepCurve(*used, max(a.capacity, b.capacity), unit)
 
 
 def areas(apart: StepCurve, reference: float = np.nan) -> Areas:
-    """What a difference adds up to; `reference`: the area under the curve that was subtracted."""
+    """The areas of a difference; `reference`: the area under the curve that was subtracted."""
     more, less = _sides(apart.edges, apart.level)
     return Areas((more - less) * apart.unit, more * apart.unit, less * apart.unit, float(reference))
 

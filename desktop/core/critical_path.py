@@ -1,15 +1,15 @@
-"""The critical path of a run: the one chain of work and messages that decided how long it took.
+"""The critical path of a run: the chain of work and messages that determined its duration; and slack.
 
 Source: D. Böhme, F. Wolf, B. R. de Supinski, M. Schulz, M. Geimer, "Scalable critical-path based performance
-analysis", IPDPS 2012, section III: from the end of the process that ended last backward in time; where the
-process has waited, the path goes on at whom it waited for, at the instant at which that one came. So it holds
-no waiting, and it is as long as the run. Its profile is of section IV there.
+analysis", IPDPS 2012, section III: backward in time from the end of the process that ended last; where the
+process has waited, the path continues at the process it waited for, at the time when that one arrived. So
+it contains no waiting, and is as long as the run. Its profile is of section IV there.
 
-Slack is how much longer something could have taken without making the run longer, all else as it was: the
+Slack is how much longer something could have taken without making the run longer, all else being equal: the
 total float of the critical path method (J. E. Kelley, "Critical-path planning and scheduling: mathematical
 basis", Operations Research 9, 1961), for programs B. P. Miller and J. K. Hollingsworth, "Slack: a new
-performance metric for parallel programs", 1994. It is 0 on the critical path. Beside it, a delay is taken up
-by the waiting that follows on the same location, and by messages that lie until they are received.
+performance metric for parallel programs", 1994. It is 0 on the critical path. Elsewhere, a delay is absorbed
+by later waiting of the same location, and by messages that lie until they are received.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from desktop.core.jit import kernel
 
 
 class CriticalPath(NamedTuple):
-    """The pieces of a critical path in order of time, (n,) each: location, begin and end in ticks. Each
-    begins when the one before ends; where the location is another one, that one was waited for."""
+    """The segments of a critical path in order of time, (n,) each: location, begin and end in ticks. Each
+    begins when the one before ends; where the location changes, the new one waited for the old one."""
 
     location: Ints
     begin: Ints
@@ -33,7 +33,8 @@ class CriticalPath(NamedTuple):
 
 
 def critical_path(waits: WaitStates, start: int, ends: Ints) -> CriticalPath:
-    """Of a run from tick `start` on whose locations end at `ends` (p,). Linear in the waits."""
+    """The critical path of a run from tick `start` whose locations end at `ends` (p,). Linear in the
+    waits."""
     if not ends.size:
         return CriticalPath(*np.zeros((3, 0), np.int64))
     _, rank = backward(waits, ends.size)
@@ -51,14 +52,14 @@ class PathLine(NamedTuple):
     end: Floats
 
     def lines(self, row: Floats, a: float, b: float, columns: int) -> tuple[Floats, bool]:
-        """What is seen of it between the times `a` and `b` in so many columns of pixels.
+        """The path between the times `a` and `b` (s) as lines to draw in `columns` columns of pixels.
 
         row : (p,) where each location is drawn, NaN where it is not.
 
         Returns
         -------
-        Lines (k, 4): from time and row to time and row. With more pieces than two a column: in each column
-        from the highest to the lowest row in which the path is there. And whether that is so.
+        Lines (k, 4): time and row, to time and row. If there are more than two segments a column, they are
+        condensed: one line a column from the highest to the lowest row of the path. And whether they are.
         """
         first = int(np.searchsorted(self.end, a, side="right"))
         last = int(np.searchsorted(self.begin, b))
@@ -88,7 +89,7 @@ class PathLine(NamedTuple):
 def walk_back(
     first: Ints, partner: Ints, end: Ints, rank: Ints, start: int, location: int, time: int, out: Ints
 ) -> int:
-    """Pieces (3, n) from the last to the first; how many."""
+    """Set `out` (3, n) to the segments from the last to the first; returns their number."""
     n = 0
     now = -1
     while True:
@@ -110,22 +111,22 @@ def walk_back(
 def float_of(
     time: Ints, first: Ints, release: Flags, since: Ints, start: AnyArray, source: AnyArray, spare: Ints
 ) -> int:
-    """Slack of every node of the events of a run, backward along what depends on it.
+    """Slack of every node of the event graph of a run, computed backward along its dependences.
 
     Parameters
     ----------
     time, release, since : (n,) ticks of each node, by location and order; whether it is the end of a call's
-        waiting, and when that began (its own time where nothing was waited for).
-    first : (p + 1,) where those of each location begin; what stands behind them is of no location.
-    start, source : (n + 1,) and (edges,): on which nodes each one depends, beside that before it.
-    spare : (n,) slack, result; of the last node of each location what it ought to be, of others `UNKNOWN`.
+        waiting, and when that began (its own time without waiting).
+    first : (p + 1,) index of the first of each location; nodes after the last index have no location.
+    start, source : (n + 1,) and (edges,): the nodes on which each one depends, besides the one before it.
+    spare : (n,) slack, result; on entry that of the last node of each location, `UNKNOWN` for others.
 
     Returns
     -------
-    How many nodes depend on each other in a circle, or behind one; their slack is not known (`UNKNOWN`).
+    Number of nodes in a dependence cycle, or with one depending on them; their slack is `UNKNOWN`.
     """
     n = time.size
-    behind = np.zeros(n, np.int32)  # what depends on each and is not done
+    behind = np.zeros(n, np.int32)  # number of unfinished nodes that depend on each
     follows = np.zeros(n, np.bool_)
     for p in range(first.size - 1):
         for i in range(first[p] + 1, first[p + 1]):
@@ -167,13 +168,13 @@ def float_of(
     return n - done
 
 
-#: Slack that nobody knows, or that nothing limits.
+#: Slack that is not known, or not limited.
 UNKNOWN = np.iinfo(np.int64).max
 
 
 @kernel
 def added(spare: int, more: int) -> int:
-    """A slack and what is taken up before."""
+    """The sum of a slack and `more`, limited to `UNKNOWN`."""
     return UNKNOWN if spare > UNKNOWN - more else spare + more
 
 
@@ -182,8 +183,8 @@ def along(
     location: Ints, begin: Ints, end: Ints, first: Ints, since: Ints, until: Ints, region: AnyArray, a: int,
     b: int, places: Floats, regions: Floats,
 ) -> None:  # fmt: skip
-    """Add to `places` (p,) and `regions` (regions,) the ticks from `a` to `b` of a path (n,) in what each
-    location does (`desktop.core.delay_costs.Segments`)."""
+    """Add to `places` (p,) and `regions` (regions,) the ticks from `a` to `b` of a path (n,) by location and
+    region; `first` to `region` as of `desktop.core.delay_costs.Segments`."""
     for k in range(np.searchsorted(end, a, side="right"), begin.size):
         if begin[k] >= b:
             break
@@ -200,8 +201,8 @@ def least_float(
     first: Ints, since: Ints, until: Ints, region: AnyArray, wait: AnyArray, first_stretch: Ints, end: Ints,
     spare: Ints, a: int, b: int, places: Ints, regions: Ints,
 ) -> None:  # fmt: skip
-    """The least slack, of all but waiting, from tick `a` to `b` into `places` (p,) and `regions` (regions,).
-    What each location does as in `along`; its stretches (n,) and their slack as of `float_of`."""
+    """Lower `places` (p,) and `regions` (regions,) to the least slack of segments that are no waiting from
+    tick `a` to `b`. Segments as in `along`; stretches (n,) and their slack as of `float_of`."""
     for p in range(places.size):
         i = first[p] + np.searchsorted(until[first[p] : first[p + 1]], a, side="right")
         j = first_stretch[p]
@@ -216,7 +217,7 @@ def least_float(
 
 @kernel
 def running_latest(key: AnyArray, time: Ints) -> Ints:
-    """The latest time (n,) up to each of those with the same key, which follow each other."""
+    """(n,) running maximum of `time` (n,) within consecutive rows of the same key."""
     latest = time.copy()
     for i in range(1, time.size):
         if key[i] == key[i - 1]:

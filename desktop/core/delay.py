@@ -1,4 +1,4 @@
-"""What one unit of an artificial delay takes on this machine."""
+"""The duration of one unit of an artificial delay on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COUNT, _TIMES = 200_000, 400
 
 @kernel
 def _multiplied(count: int, x: float) -> float:
-    # Every product waits for the one before, as in `spt_delay`; rounding keeps a compiler from shortening it.
+    # Every product depends on the one before, as in `spt_delay`; rounding prevents shortcuts of a compiler.
     for _ in range(count):
         x *= 1.0000000001
     return x
@@ -20,8 +20,8 @@ def _multiplied(count: int, x: float) -> float:
 
 @cache
 def delay_unit_s() -> float:
-    """Seconds of one dependent multiplication, which is the unit of ``spt_delay``: the shortest of several
-    measurements, so that other work on the machine does not enter."""
+    """Seconds of one dependent multiplication, the unit of ``spt_delay``: the shortest of many measurements,
+    so that other work on the machine does not count."""
     _multiplied(1, 1.0)
     best = float("inf")
     for _ in range(_TIMES):

@@ -1,19 +1,20 @@
-"""Who made others wait: delay costs, which trace the waiting of a run to what caused it.
+"""Delay costs: the waiting of a run traced to the delays that caused it.
 
 Source: D. Böhme, M. Geimer, F. Wolf, L. Arnold, "Identifying the root causes of wait states in large-scale
 parallel applications", ICPP 2010, section III; D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf, the
-same title, ACM TOPC 3(2), article 11, 2016, sections 3 and 4 and algorithm 1. A wait is looked at over the
-interval since the two processes were last synchronised. What its causer spent there in a region beyond what
-the waiting one spent in it is a delay; what the causer waited itself is waiting that was passed on. Delays
-and passed-on waiting share the costs of the wait in proportion. The waiting itself is a delay's short-term
-cost; what waits behind it passes on is its long-term cost. Waits are gone through backward in time, so that
-all that a wait caused is known when it is reached, and the costs of all delays add up to all waiting.
+same title, ACM TOPC 3(2), article 11, 2016, sections 3 and 4 and algorithm 1. A wait state is analysed over
+the interval since the two processes were last synchronised. The time that its causer (the partner) spent
+there in a region beyond the time of the waiting process in it is a delay; the causer's own waiting is
+propagated waiting. Delays and propagated waiting share the costs of the wait in proportion. The waiting
+itself is a delay's short-term cost; waiting that it propagates to others is its long-term cost. Waits are
+processed backward in time, so that all consequences of a wait are known when it is reached, and the costs of
+all delays add up to all waiting.
 
-Two choices are ours. Both sides of an interval begin at one instant, the earlier end of the two calls in
-which they were synchronised; so the causer's excess is never less than the wait, and nothing is left
-unexplained where the causer is known. And waiting is compared like any region: only what the causer waited
-beyond the other is passed on, so that two who both waited for a third are not told that he caused what one
-of them did later. Two processes are synchronised where one waits for the other, and in an n-to-n collective.
+Two choices differ from the source. Both sides of an interval begin at one time, the earlier end of the two
+calls in which they were synchronised, so the causer's excess is never less than the wait, and nothing is
+unexplained where the causer is known. And waiting is compared like any region: only the causer's waiting
+beyond that of the other is propagated, so that when both waited for a third process, that one is not charged
+with a later delay. Two processes are synchronised where one waits for the other, and in an n-to-n collective.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from desktop.core.jit import kernel
 
 
 class WaitStates(NamedTuple):
-    """Who waited, for whom: (m,) each, by location and time; those of one location do not overlap.
+    """Wait states, (m,) each, by location and time; those of one location do not overlap.
 
-    location, partner : who waits, and for whom (-1: nobody knows).
-    begin, end : ticks. The partner came at `end`.
-    leave, partner_leave : when each left the call in which they met.
+    location, partner : the waiting one, and the one waited for (-1: not known).
+    begin, end : ticks. The partner arrived at `end`.
+    leave, partner_leave : ticks when each left the call in which they met.
     """
 
     location: Ints
@@ -44,12 +45,12 @@ class WaitStates(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """What each location does, in pieces that follow each other.
+    """The activity of each location, in consecutive segments.
 
-    first : (p + 1,) where those of each location begin.
+    first : (p + 1,) index of the first of each location.
     begin, end : (n,) ticks.
     region : (n,) the innermost region.
-    wait : (n,) the wait that it is a part of, -1 if none.
+    wait : (n,) the wait state that it is part of, -1 if none.
     """
 
     first: Ints
@@ -62,10 +63,10 @@ class Segments(NamedTuple):
 class Meetings(NamedTuple):
     """N-to-n collectives: all members are synchronised.
 
-    first : (p + 1,) where those of each location begin; time, leave, which : (k,) by location and time: when
-    the last member came, when this one left, and the number of the operation.
-    start : (operations + 1,) where the members of each are; member, left : (k,) their locations, rising, and
-    when they left.
+    first : (p + 1,) index of the first of each location; time, leave, which : (k,) by location and time:
+    arrival of the last member, leave of this one (ticks), and the number of the operation.
+    start : (operations + 1,) index of the first member of each; member, left : (k,) their locations,
+    ascending, and their leaves.
     """
 
     first: Ints
@@ -78,9 +79,9 @@ class Meetings(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """short, long : (n,) ticks of waiting that each segment caused, itself and through others.
-    direct : (m,) ticks of each wait that delays of its partner caused; the rest was passed on by it.
-    unexplained : ticks of waiting, and of what it passed on, whose cause is not known.
+    """short, long : (n,) short-term and long-term costs (ticks) of each segment.
+    direct : (m,) ticks of each wait that delays of its partner caused; the partner propagated the rest.
+    unexplained : ticks of waiting, and of waiting propagated by it, whose cause is not known.
     """
 
     short: Floats
@@ -90,8 +91,8 @@ class Costs(NamedTuple):
 
 
 def delay_costs(segments: Segments, waits: WaitStates, meetings: Meetings, regions: int, start: int) -> Costs:
-    """Delay costs of a run that began at tick `start`; `regions`: how many there are, with those that stand
-    for none. Time: linear in segments and waits, times the number of partners that a location has."""
+    """Delay costs of a run that began at tick `start`; `regions`: their number, including those that stand
+    for none. Time: linear in segments and waits, times the number of partners of a location."""
     since = np.empty(waits.location.size, np.int64)
     first_wait = np.searchsorted(waits.location, np.arange(segments.first.size))
     last_meetings(first_wait, *waits, *meetings, start, since)
@@ -106,7 +107,8 @@ def delay_costs(segments: Segments, waits: WaitStates, meetings: Meetings, regio
 
 
 def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
-    """Waits (m,) in an order in which each comes after all that it may have caused, and the place of each."""
+    """Indices of waits (m,) in an order in which each comes after all that it may have caused, and the rank
+    of each in that order."""
     order = np.argsort(-waits.end, kind="stable")
     untie(order, waits.location, waits.partner, waits.end, locations)
     rank = np.empty_like(order)
@@ -116,7 +118,7 @@ def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
 
 @kernel
 def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int) -> None:
-    """Of waits that end in one tick, put who waited before whom he waited for."""
+    """Reorder waits that end in the same tick: the waiting location before the one it waits for."""
     here = np.full(locations, -1, np.int64)
     behind = np.zeros(order.size, np.int64)
     since = 0
@@ -146,7 +148,7 @@ def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int)
                     if behind[other] == 0:
                         order[n] = other
                         n += 1
-            for j in group:  # those that wait for each other in a circle, which no run does
+            for j in group:  # a cycle of waits, which is not possible in a consistent trace
                 if behind[j] > 0:
                     order[n] = j
                     n += 1
@@ -162,8 +164,8 @@ def last_meetings(
     first_met: Ints, met: Ints, left_met: Ints, which: Ints, start: Ints, member: Ints, left: Ints, run: int,
     since: Ints,
 ) -> None:  # fmt: skip
-    """For each wait the instant from which on the two are compared, into `since`: the earlier end of the two
-    calls in which they were last synchronised before it, `run` if they never were."""
+    """Set `since` to the begin of the interval of each wait: the earlier end of the two calls in which both
+    were last synchronised before it, `run` if they never were."""
     for j in range(location.size):
         here, other = location[j], partner[j]
         best = since_when = run
@@ -199,8 +201,9 @@ def trace_back(
     since_wait: Ints, until_wait: Ints, since: Ints, order: Ints, rank: Ints, regions: int, short: Floats,
     long: Floats, direct: Floats,
 ) -> float:  # fmt: skip
-    """Share every wait, and what it has passed on, among what its partner did; what is unexplained."""
-    behind = np.zeros(location.size)  # costs of others' waits that each has passed on
+    """Distribute every wait, and the waiting that it propagated, over its partner's segments; returns the
+    unexplained ticks."""
+    behind = np.zeros(location.size)  # costs of others' waits that each has propagated
     own, others = np.zeros(regions), np.zeros(regions)
     unexplained = 0.0
     for j in order:
@@ -236,7 +239,7 @@ def trace_back(
             i -= 1
         passed = max(0.0, waited - compared)
         delay = 0.0
-        # Each region's time becomes its excess, once: what was taken is marked below 0.
+        # Each region's time becomes its excess, once: done ones are marked by negative values.
         for i in range(at, to, -1):
             r = region[i]
             if own[r] > 0.0:
@@ -272,7 +275,7 @@ def trace_back(
 
 @kernel
 def passes(wait: int, j: int, until: Ints, rank: Ints, b: int) -> bool:
-    """Whether a piece of a partner is waiting that was over when it came, and comes after wait j."""
+    """Whether a segment of a partner is a wait that ended before tick `b` and comes after wait j in order."""
     return wait >= 0 and until[wait] <= b and rank[wait] > rank[j]
 
 
@@ -281,9 +284,9 @@ def cut(
     time: Ints, region: AnyArray, since: Ints, until: Ints, number: int, out: Ints, what: AnyArray,
     wait: AnyArray,
 ) -> int:  # fmt: skip
-    """Pieces of a location: `region` (n,) from each `time` (n,) to the next, (n + 1,); cut where its waits,
-    which are numbered from `number`, begin and end. Begin and end into `out` (2, ...), region into `what`,
-    wait into `wait`, each with room for n + 2 m; how many."""
+    """Segments of a location: `region` (n,) from each `time` (n + 1,) to the next, cut at the begins and ends
+    of its m waits, which are numbered from `number`. Sets begin and end in `out` (2, ...), region in `what`,
+    wait in `wait`, each with room for n + 2 m; returns their number."""
     n = j = 0
     for i in range(region.size):
         at = time[i]
@@ -309,13 +312,13 @@ def tally(
     first: Ints, begin: Ints, end: Ints, region: AnyArray, wait: AnyArray, short: Floats, long: Floats,
     passed_on: Floats, a: int, b: int, places: Floats, regions: Floats, most: Floats,
 ) -> int:  # fmt: skip
-    """Waiting and costs of the ticks from `a` to `b`; pieces that lie across are counted in proportion.
+    """Waiting and costs of the ticks from `a` to `b`; segments across an end count in proportion.
 
-    passed_on : (waits,) part of each that its partner has only passed on.
-    places : (p, 4), regions : (regions, 4): ticks waited for delays and for what was passed on; ticks that
-        others waited, short-term and long-term; result.
-    most : (pairs, 4) result: the location and region, and short-term and long-term costs, of the largest
-        costs; how many these are.
+    passed_on : (waits,) part of each that its partner propagated.
+    places : (p, 4), regions : (regions, 4): ticks waited for delays and for propagated waiting; short-term
+        and long-term costs for others; result.
+    most : (pairs, 4) result: location, region, short-term and long-term costs of the largest costs. Returns
+        the number of these.
     """
     here = np.zeros((regions.shape[0], 2))
     filled = 0

@@ -1,4 +1,4 @@
-"""Why time is lost in a run and in its phases, in sentences made of its causes."""
+"""The explanation of lost time in a run and in its phases, as sentences about its causes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _times(cause: Cause) -> str:
 
 
 def worth_telling(causes: Sequence[Cause], most: int = 4) -> list[Cause]:
-    """Those that a paragraph names: the first, and others of some weight."""
+    """The causes that a paragraph names: the first, and others of at least `WORTH`."""
     return [cause for i, cause in enumerate(causes[:most]) if i == 0 or cause.part >= WORTH]
 
 
 def level(of: Charges, causes: Sequence[Cause]) -> str:
-    """How much is computed and lost, in a sentence."""
+    """A sentence on how much is computed and lost."""
     text = f"on average {of.computing:.3g} of {of.processors:.0f} processors compute"
     if not causes:
         return f"{capital(text)}; nothing is lost."
@@ -53,7 +53,7 @@ def _little(of: Charges) -> bool:
 
 
 def rest(causes: Sequence[Cause]) -> str:
-    """What is left of what is lost, where that is much."""
+    """A sentence on the other causes if they are at least `WORTH` of the lost time, else ""."""
     left = 1.0 - sum(cause.part for cause in worth_telling(causes))
     return f"Other causes: {percent(left)} of what is lost." if causes and left >= WORTH else ""
 
@@ -61,8 +61,8 @@ def rest(causes: Sequence[Cause]) -> str:
 def phase_sentence(
     of: Charges, ranked: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
 ) -> str:
-    """Of a phase (from 1): its cause first, then its numbers."""
-    # What phases are called by themselves also says how much of their time goes where: not here.
+    """The sentence on phase `number` (from 1): its causes first, then its numbers."""
+    # Automatic names end with the part of the time in a call, which is not repeated here.
     name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
     called = f", {name}" if name and not name.endswith("%") else ""
     head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
@@ -83,11 +83,11 @@ def phase_sentence(
 
 @dataclass(frozen=True)
 class CauseText:
-    """A cause in words, and where it is.
+    """A cause in words, with its location and phase.
 
-    about : the location that the sentence is about, -1: none. locations : that are charged, most first.
-    phase : in which it costs most (from 0), -1: none. start_s, end_s : of that. region : its name, or "".
-    short : the sentence without its numbers.
+    about : the location that the sentence is about, -1: none. locations : those charged, most first. phase :
+    the one in which it costs most (from 0), -1: none. start_s, end_s : of that phase. region : its name, or
+    "". short : the sentence without its numbers.
     """
 
     key: str
@@ -120,10 +120,9 @@ class PhaseText:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why time is lost: of the run its causes, most first, of which the first `named` are worth a sentence in
-    its paragraph, and how much is lost (`level`; `little`: not much) and `rest`, as sentences; of each phase
-    a sentence and its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all
-    is empty."""
+    """Why time is lost. causes : of the run, most first; its paragraph has sentences on the first `named`, on
+    how much is lost (`level`; `little`: not much) and on the `rest`. phases : a sentence and the causes of
+    each. lost_s : processor-seconds. All is empty for a curve, whose processors are not known."""
 
     level: str = ""
     little: bool = False
@@ -135,8 +134,8 @@ class Explanation:
 
     @property
     def texts(self) -> list[tuple[str, int]]:
-        """Its sentences in order, each with the number of its cause, -1: none. The cause first, then how
-        much is lost, then the other causes; where little is lost, that first."""
+        """The sentences of the paragraph, each with the number of its cause, -1: none. The first cause, then
+        how much is lost, then the other causes; where little is lost, that comes first."""
         parts = [(cause.sentence, k) for k, cause in enumerate(self.causes[: self.named])]
         parts.insert(0 if self.little else 1, (self.level, -1))
         return [part for part in (*parts, (self.rest, -1)) if part[0]]
@@ -147,12 +146,12 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """What is to be said first, without the numbers of a cause."""
+        """The first sentence, without the numbers of a cause."""
         return self.level if self.little or not self.causes else self.causes[0].short
 
 
 def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
-    """Of the charges of a run and of its phases (none: of a curve)."""
+    """The explanation from the charges of a run and of its phases (empty for a curve)."""
     if not of:
         return Explanation()
     run, *phases = of

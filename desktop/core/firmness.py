@@ -1,17 +1,16 @@
-"""How firm a breakpoint is: where it lies in the repeats of what it divides, iterations of a run or runs of a
-program, and an interval for it.
+"""Confidence intervals of breakpoints, from their positions in repetitions: iterations of a run, or runs.
 
 The interval is that of order statistics for the median (H. A. David, H. N. Nagaraja, *Order Statistics*, 3rd
-ed., 2003, section 7.1): of n places in order the r-th from below and from above enclose the median of what
-they are drawn from unless fewer than r lie on one side of it. It asks for no distribution. How many lie on a
-side is a binomial of n draws with odds 1/2 if places are independent. Where the machine's state lasts, those
-that follow one another are alike: then it is how often a chain of two states is in one of them, whose mean
-over n varies as that of the signs of a normal process of first order does; signs k apart have the correlation
-(2/π) asin ρ^k there. How alike they are is not known: the probability is the mean over ρ, each weighed with
-the likelihood of the places' normal scores, mean and scale left out (D. A. Harville, *Maximum likelihood
-approaches to variance component estimation*, 1977), and one half beforehand for ρ = 0. The interval is the
-shortest of at least `LEVEL`, where n allows it, and its probability is told. Fewer places than `TESTED` do
-not show whether they are alike: they are taken to be independent, which is told.
+ed., 2003, section 7.1): of n ordered positions the r-th from below and from above enclose the median of their
+distribution unless fewer than r lie on one side of it. No distribution is assumed. The number on one side is
+binomial with probability 1/2 if positions are independent. Where the state of the machine persists,
+successive positions are correlated: then it is the number of visits to one state of a two-state Markov chain,
+whose mean over n has the variance of that of the signs of a normal AR(1) process; its signs at lag k have the
+correlation (2/π) asin ρ^k. ρ is not known: the probability is the mean over ρ, weighted with the restricted
+likelihood of the positions' normal scores, mean and scale eliminated (D. A. Harville, *Maximum likelihood
+approaches to variance component estimation*, 1977), and a prior of one half for ρ = 0. The interval is the
+shortest with a level of at least `LEVEL`, if n allows it, and is reported with its level. Fewer positions
+than `TESTED` do not show correlation: they are taken to be independent, which is reported.
 """
 
 from __future__ import annotations
@@ -34,25 +33,26 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
-#: The least level where there are repeats enough; of fewer than these there is no interval.
+#: Level of intervals where there are repetitions enough; with fewer than `LEAST` there is no interval.
 LEVEL, LEAST = 0.95, 3
-#: From so many places on it is looked whether they are alike; correlations of neighbours that are looked at,
-#: and how likely none is beforehand.
+#: From so many positions on correlation is estimated; possible correlations of successive positions, and the
+#: prior probability of none.
 TESTED, _ALIKE, _NONE = 12, np.arange(20) / 20, 0.5
-#: The largest correlation of neighbours that is thought of where there are too few places to see it.
+#: The largest correlation that is considered where there are too few positions to estimate it.
 MOST_ALIKE = 0.8
-#: Equal parts of an iteration in which its breakpoints are looked for, and iterations looked at.
+#: Equal parts of an iteration in which its breakpoints are searched, and largest number of iterations.
 _BINS, _MOST = 1024, 1024
-#: Breakpoints this close (parts of an iteration) are one place, that counts if so many iterations have it.
+#: Breakpoints this close (parts of an iteration) are one position, if at least this part of iterations has
+#: it.
 _SAME, _OFTEN = 0.01, 0.7
 #: Parts on either side of a breakpoint that are needed to find it again.
 _SIDE = 8
 
 
 def median_interval(places: Floats) -> tuple[float, float, float, float] | None:
-    """Low, high, and level of an interval for the median of places that follow one another in time, and what
-    the level is at least: of fewer than `TESTED`, which do not show whether they are alike, that of places
-    whose neighbours have the correlation `MOST_ALIKE`. None of fewer than `LEAST`."""
+    """Low, high and level of an interval for the median of `places` (n,), positions in order of time, and the
+    least possible level: with fewer than `TESTED`, that for the correlation `MOST_ALIKE`. None with fewer
+    than `LEAST`."""
     n = places.size
     if n < LEAST:
         return None
@@ -68,7 +68,7 @@ def median_interval(places: Floats) -> tuple[float, float, float, float] | None:
 
 
 def _likely(places: Floats) -> Floats:
-    """How likely each of the correlations of neighbours is, by places that follow one another in time."""
+    """Posterior probability of each correlation in `_ALIKE`, from positions in order of time."""
     n = places.size
     before = np.where(_ALIKE == 0, _NONE, (1 - _NONE) / (_ALIKE.size - 1))
     _, which, count = np.unique(places, return_inverse=True, return_counts=True)
@@ -77,7 +77,7 @@ def _likely(places: Floats) -> Floats:
     below = (np.cumsum(count) - (count - 1) / 2 - 0.375) / (n + 0.25)
     score = np.array([NormalDist().inv_cdf(one) for one in below.tolist()])[which]
     left = np.sqrt(1 - _ALIKE**2)[:, None]
-    # What the one before does not say, of the scores and of their mean.
+    # Innovations of the scores and of their mean: what does not follow from the one before.
     new = np.hstack([np.full((_ALIKE.size, 1), score[0]), (score[1:] - _ALIKE[:, None] * score[:-1]) / left])
     one = np.hstack([np.ones((_ALIKE.size, 1)), np.repeat((1 - _ALIKE[:, None]) / left, n - 1, axis=1)])
     known = (one**2).sum(axis=1)
@@ -89,17 +89,17 @@ def _likely(places: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _enclosed(n: int, rho: float) -> Floats:
-    """((n + 1) // 2,) how likely the median of n places lies between the r-th from below and from above, r
-    from 1; neighbours have the correlation `rho`."""
+    """((n + 1) // 2,) probability that the median lies between the r-th of n positions from below and from
+    above, r from 1; successive positions have the correlation `rho`."""
     distance = np.arange(1, n)
     alike = 2 / np.pi * np.arcsin(rho**distance)
     low, high = 0.0, 1.0
-    for _ in range(40):  # the chain of which the mean varies as much
+    for _ in range(40):  # the Markov chain whose mean has the same variance
         middle = (low + high) / 2
         more = ((middle**distance - alike) * (1 - distance / n)).sum() > 0
         low, high = (low, middle) if more else (middle, high)
     stays = (1 + low) / 2 if rho else 0.5
-    count = np.zeros((2, n + 1))  # how likely so many are below, the last one above or below
+    count = np.zeros((2, n + 1))  # probability that so many are below, with the last one above or below
     count[0, 0] = count[1, 1] = 0.5
     for _ in range(n - 1):
         above, below = stays * count + (1 - stays) * count[::-1]
@@ -111,10 +111,9 @@ def _enclosed(n: int, rho: float) -> Floats:
 def over_iterations(
     curve: StepCurve, loop: Repeat, breaks: Floats, degree: Sequence[int]
 ) -> tuple[Firm | None, ...]:
-    """Of each inner one of these breakpoints of an iteration, seconds of its period with both ends: looked
-    for again in every iteration, as the place between which two levels, or lines, leave least squared error.
-
-    degree : of the phases.
+    """Intervals of the inner ones of `breaks`, breakpoints of an iteration in seconds of its period including
+    both ends. Each is searched again in every iteration, as the position that separates two levels, or lines,
+    with the least squared error. degree : of the phases.
     """
     laid_out, rows = laid(curve, loop, _BINS, _MOST)
     at = breaks / loop.period * _BINS
@@ -130,7 +129,7 @@ def over_iterations(
         if interval is None:
             intervals.append(None)
             continue
-        # A place is known to one part, and the breakpoint that is shown is one of those that fit.
+        # Positions are known to one part, and the interval has to contain the shown breakpoint.
         low, high = float(min(interval[0] - 0.5, at[i])), float(max(interval[1] + 0.5, at[i]))
         tested, (level, least) = laid_out.size >= TESTED, interval[2:]
         ends = low * scale, high * scale
@@ -139,8 +138,8 @@ def over_iterations(
 
 
 def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | None, ...]:
-    """Of each inner breakpoint of a run: of those that come again at one place of the iterations, in most of
-    them, the interval over the iterations, where they stand."""
+    """Intervals of the inner breakpoints of a run: of those that recur at one position in most iterations,
+    the interval over the iterations, moved to each iteration; else None."""
     inner = fit.breaks[1:-1]
     k = np.searchsorted(loop.bounds, inner, side="right") - 1
     k = np.where((k < 0) | (k >= loop.count), -1, k)
@@ -166,7 +165,8 @@ def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | No
 
 
 def splits(rows: Floats, degree: int) -> Floats:
-    """(k,) where each of the rows (k, m) is best divided into two constants (degree 0) or lines (1)."""
+    """(k,) index at which each of the rows (k, m) is best divided into two constants (degree 0) or lines
+    (1)."""
     m = rows.shape[1]
     x = np.arange(m) - (m - 1) / 2
     rows = rows - rows.mean(axis=1, keepdims=True)
@@ -184,10 +184,10 @@ def splits(rows: Floats, degree: int) -> Floats:
 
 
 def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
-    """Of each inner breakpoint of a run, over it and those compared with it that are the same program on as
-    many processors: the end of a phase that is followed by the next one in both. Places are seconds from each
-    run's start; intervals are told on the axis of `run`. Runs are taken to stand in the order in which they
-    were made."""
+    """Intervals of the inner breakpoints of a run over all compared runs of the same program on as many
+    processors, itself included; a breakpoint corresponds where the same two phases follow one another.
+    Positions are seconds from each run's start; intervals are on the time axis of `run`. Runs are assumed to
+    be in the order in which they were made."""
     own = alignment.runs[run]
     row_of = {int(phase): row for row, phase in enumerate(alignment.rows[:, run].tolist()) if phase >= 0}
     others = [k for k, other in enumerate(alignment.runs) if repeats(own, other)]
@@ -217,8 +217,8 @@ def repeats(one: Phased, other: Phased) -> bool:
 
 
 def _place(run: Phased, i: int) -> float:
-    """Where breakpoint `i` of a run lies (s). Where the least largest error placed it, which may be anywhere
-    in its range and is drawn to the middle of both phases by noise, it is looked for again."""
+    """Position (s) of breakpoint `i` of a run. If it was found by the least largest error, which may put it
+    anywhere in its range and under noise toward the middle of both phases, it is searched again."""
     before, at, after = run.fit.breaks[i - 1 : i + 2].tolist()
     if not run.fit.searched:
         return float(at)

@@ -1,15 +1,15 @@
-"""Repeated runs before and after a change: which times differ by more than the runs' own scatter explains.
+"""Repeated runs before and after a change: which times differ by more than the scatter of the runs.
 
-Of each time (the whole run, each phase) the logarithms of the two sides are compared by least squares with
+For each time (the whole run, each phase) the logarithms of the two sides are compared by least squares with
 one variance for both, so that one side may be a single run:
 
     log t = a + b [new] (+ c order) + noise,      change = exp(b) - 1
 
-The p-values are Student's, times 1.5 and the ratio of the larger to the smaller number of runs (skewed noise
-of the few is not cancelled by that of the many), and corrected for the number of times looked at: the whole
-run has half of the level, however many phases there are, and the phases share the other half (S. Holm,
-Scand. J. Statist. 6, 1979). Where nothing changed, something is called a difference in at most `LEVEL` of all
-comparisons. The level found by simulation stands in the handbook, page Comparing runs.
+The p-values are Student's, times 1.5 and the ratio of the larger to the smaller number of runs (as skewed
+noise of few runs is not cancelled by that of many), and corrected for multiple tests: the whole run has half
+of the level, whatever the number of phases, and the phases share the other half (S. Holm, Scand. J. Statist.
+6, 1979). If nothing changed, at most `LEVEL` of all comparisons report a difference; the rates found by
+simulation are in the handbook, page Comparing runs.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import numpy as np
 
 from desktop.core.arrays import Floats
 
-#: In at most this part of all comparisons of equal sides anything is called a difference.
+#: At most this part of all comparisons of equal sides reports any difference.
 LEVEL = 0.05
-# Found by simulation: what keeps exponential noise within the level.
+# A factor, found by simulation, that keeps exponential noise within the level.
 _STRICTER = 1.5
-# Clocks and sums of clock readings are no better than this, relative.
+# Relative precision of clocks and sums of clock readings.
 _EXACT = 1e-12
 
 
 class Difference(NamedTuple):
     """One time on both sides, in seconds.
 
-    `base_s`, `new_s`: geometric means of the runs that have it (NaN: none has it), `change` = new / base - 1,
-    from `low` to `high` at `1 - LEVEL` (of this time alone), `p` corrected for all times compared.
-    `significant` is None, and `low`, `high`, `p` are NaN, where the scatter is not known: fewer than three
-    runs have the time.
+    `base_s`, `new_s`: geometric means of the runs that have it (NaN: none has it); `change` = new / base - 1,
+    with the interval `low` to `high` at `1 - LEVEL` for this time alone; `p` corrected for all compared
+    times. `significant` is None, and `low`, `high`, `p` are NaN, where the scatter is not known as fewer than
+    three runs have the time.
     """
 
     base_s: float
@@ -52,12 +52,12 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
     Parameters
     ----------
     base, new : (times, runs of the side), seconds, NaN where a run does not have the time.
-    in_order : the runs were made one after the other, first `base`, then `new`, each in the order given: a
-        steady drift over them is taken out. The sides then have to differ twice as much.
+    in_order : the runs were made one after the other, first `base`, then `new`, each in the given order: a
+        linear drift over them is removed. The sides then have to differ twice as much.
 
     Raises
     ------
-    ValueError : the sides are not about the same times.
+    ValueError : the sides do not have equally many times.
     """
     if base.ndim != 2 or new.ndim != 2 or len(base) != len(new):
         raise ValueError(

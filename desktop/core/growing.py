@@ -1,5 +1,5 @@
-"""What processors do in a run that goes on: exact sums in equal bins, which become wider as the run grows, so
-that memory and the work for a picture stay bounded."""
+"""Activities of the processors of a running program: exact sums in equal bins, which become wider as the run
+grows, so that memory and the work for a picture are bounded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
-#: Activities that are noted (`desktop.data.events.Activity` without computing, which is the rest).
+#: Number of stored activities (`desktop.data.events.Activity` without computing, which is the rest).
 NOTED = 4
-#: Bins at first, and the fewest; cells in all, from which on there are fewer bins for each processor.
+#: Initial and smallest number of bins; number of cells beyond which each processor has fewer bins.
 _BINS, _FEWEST_BINS, _CELLS = 1 << 14, 1 << 9, 1 << 21
-#: Nanoseconds in a bin at first.
+#: Initial width of a bin in nanoseconds.
 _WIDTH = 1 << 12
 
 
@@ -24,8 +24,8 @@ _STEPS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 15.0)
 
 
 def ahead(end: float) -> float:
-    """Until when an axis reaches that shows a run up to `end` (positive): more than that, in steps, so that
-    most of what is drawn stays where it is while the run grows."""
+    """The end of an axis that shows a run up to `end` (positive): beyond it, and one of few values, so that
+    most of a picture need not move while the run grows."""
     power = 10.0 ** math.floor(math.log10(end))
     return next(step * power for step in _STEPS if step * power > end)
 
@@ -33,15 +33,15 @@ def ahead(end: float) -> float:
 class GrowingActivities:
     """Nanoseconds of each processor in each activity, by bin.
 
-    `width` : of a bin (ns). `known` (processors,) : until when it is known what each one does (ns); `begun`
-    and `ended` (processors,): its first instant, and whether it has ended.
+    `width` : of a bin (ns). `known` (processors,) : time up to which activities are known (ns); `begun` and
+    `ended` (processors,): time of its begin (ns), and whether it has ended.
     """
 
     def __init__(self) -> None:
         self.width = _WIDTH
         self._spent = np.zeros((0, _BINS, NOTED), np.int64)
-        # Processors in each activity up to the bin `_summed`, of which curves have the first `_given`; what
-        # each one did by columns of so many bins, up to `_joined`.
+        # Processors in each activity up to bin `_summed`, of which the first `_given` were returned in
+        # curves; sums of each processor by columns of `_each` bins, up to bin `_joined`.
         self._levels, self._edges = np.zeros((NOTED + 1, 0)), np.zeros(0)
         self._summed = self._given = 0
         self._columns, self._each, self._joined = np.zeros((0, 0), np.int64), 0, 0
@@ -58,11 +58,11 @@ class GrowingActivities:
         return self._spent.shape[1]
 
     def add_processor(self, begun: int) -> int:
-        """One more, from this instant (ns, not negative) on; its number."""
+        """Add a processor that begins at this time (ns, not negative); returns its number."""
         while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
             self._widen(2)
             self._spent = np.ascontiguousarray(self._spent[:, : self.bins // 2])
-        if self.processors == self._spent.shape[0]:  # twice the room, so that each is moved a few times only
+        if self.processors == self._spent.shape[0]:  # double the room, so that rows are rarely moved
             more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
             self._spent = np.concatenate([self._spent, more])
         self.begun = np.append(self.begun, begun)
@@ -73,8 +73,8 @@ class GrowingActivities:
         return self.processors - 1
 
     def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, known: int) -> None:
-        """It was in these stretches (n,), ns, in these activities (numbers, none of them computing), and
-        computed otherwise until `known`."""
+        """Add stretches (n,) of a processor (ns) with their activities (numbers, none of them computing); it
+        computes otherwise, until `known` (ns)."""
         known = max(known, int(self.known[processor]))
         self._reach(known)
         first = _spread(self._spent[processor], begin, end, activity, self.width)
@@ -82,12 +82,12 @@ class GrowingActivities:
         self.known[processor] = known
 
     def _reach(self, until: int) -> None:
-        """Have bins until an instant (ns)."""
+        """Widen bins so that they reach a time (ns)."""
         if until > self.width * self.bins:
             self._widen(1 << (-(-until // (self.width * self.bins)) - 1).bit_length())
 
     def _widen(self, times: int) -> None:
-        """Bins so many times as wide (a power of two)."""
+        """Make bins `times` as wide (a power of two)."""
         joined = min(times, self.bins)
         parts = self._spent.reshape(-1, self.bins // joined, joined, NOTED).sum(axis=2)
         self._spent[:, : self.bins // joined] = parts
@@ -98,13 +98,14 @@ class GrowingActivities:
 
     @property
     def common(self) -> int:
-        """Until when it is known what all do that have not ended (ns); 0 without processors."""
+        """Time up to which the activities of all processors that have not ended are known (ns); 0 without
+        processors."""
         going = self.known[~self.ended]
         return int(going.min() if going.size else self.known.max(initial=0))
 
     def levels(self) -> tuple[Floats, Floats]:
         """(activities, bins) processors in each activity, computing first, in each whole bin until `common`,
-        and (bins + 1,) its edges in ns. Neither will change any more."""
+        and (bins + 1,) its edges in ns. Both are read-only and final."""
         count = self.common // self.width
         first = min(self._summed, count)
         if self._levels.shape[1] != self.bins or first < self._given:
@@ -126,9 +127,9 @@ class GrowingActivities:
         return levels, edges
 
     def _there(self, edges: Floats) -> Floats:
-        """(bins,) how many had begun and had not ended, on average of each bin."""
+        """(bins,) mean number of processors in each bin that have begun and not ended."""
         there = np.full(edges.size - 1, float(self.processors))
-        # Between the last that began and the first that ended all are there.
+        # All are there between the last begin and the first end.
         first = int(np.searchsorted(edges, self.begun.max(initial=0)))
         last = int(np.searchsorted(edges, self.known.min(), "right")) - 1 if self.processors else 0
         for start, stop in ((0, min(first, there.size)), (max(last, 0), there.size)):
@@ -142,8 +143,8 @@ class GrowingActivities:
 
     def computing(self, columns: int) -> tuple[Floats, Ints]:
         """(processors, columns) the part of each column until `common` that each processor computes, and
-        (columns + 1,) their edges in ns. They are equal but for the last one, which may be shorter; there
-        would be so many, or fewer, until `ahead`."""
+        (columns + 1,) their edges in ns. Columns have equal width, except that the last may be shorter; at
+        most `columns` of them would reach `ahead`."""
         count = self.common // self.width
         each = max(1, math.ceil(ahead(max(self.common, 1)) / self.width / columns))
         starts = np.arange(0, count, each)
@@ -153,7 +154,7 @@ class GrowingActivities:
         if (self._each, len(self._columns)) != (each, self.processors):
             self._joined = 0
         first = min(self._joined // each, starts.size - 1)
-        # As one row of a processor, which is summed in one go.
+        # One row for each processor, so that one call sums it.
         row = self._spent.reshape(-1, self.bins * NOTED)[
             : self.processors, first * each * NOTED : count * NOTED
         ]
@@ -166,7 +167,8 @@ class GrowingActivities:
         return (there - self._columns) / np.diff(edges), edges
 
     def curves(self, names: tuple[str, ...]) -> dict[str, StepCurve]:
-        """Processors in each activity, by its name, until `common`; nothing while that is within a bin."""
+        """Processors in each activity, by its name, until `common`; empty while that is within the first
+        bin."""
         levels, edges = self.levels()
         if edges.size < 2:
             return {}
@@ -180,7 +182,7 @@ class GrowingActivities:
 
 @kernel
 def _spread(out: Ints, begin: Ints, end: Ints, activity: Ints, width: int) -> int:
-    """Add stretches (ns) to the bins that they share; the first of those."""
+    """Add stretches (ns) to the bins that they overlap; returns the first of these."""
     last_bin = out.shape[0] - 1
     least = out.shape[0]
     for i in range(begin.size):

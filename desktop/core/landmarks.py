@@ -1,12 +1,12 @@
-"""Structure events of a run: moments at which most processors begin or end something.
+"""Structure events of a run: times at which most processors begin or end something.
 
-Made of stretches (`desktop.core.presence`): when each processor is inside a region, or sends in one direction
-or messages of one size. Where most processors have equally many stretches of a thing, the k-th begins of all
-of them are one event, and so are the k-th ends. Its time is the median; where processors come one after the
-other, the first and the last one are events too. What comes more often than `OFTEN` times, after gaps below
-`GAP` of the run have been closed, is an iteration and only its first begin and last end count. What all do at
-once and seldom is an event each time. Where the curve stands still far longer than it usually does, while
-iterations go on, both ends are events too: a call that lasts.
+They are derived from stretches (`desktop.core.presence`): times in which a processor is inside a region, or
+sends in one direction or messages of one size (a *thing*). Where most processors have equally many stretches
+of a thing, the k-th begins of all of them are one event, and so are the k-th ends. Its time is the median;
+where processors follow one another, the first and the last one are events too. A thing with more than `OFTEN`
+stretches, after gaps below `GAP` of the run are closed, is an iteration of which only the first begin and the
+last end count. A thing that all do together and rarely is an event each time. Where the curve is constant far
+longer than usual while iterations go on, as in a long call, both ends are events too.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from desktop.core.curve import StepCurve
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import quantity
 
-#: Gaps that are closed, parts of the run; a thing that comes more often than so is an iteration.
+#: Largest gaps that are closed, as a part of the run; a thing with more stretches than this is an iteration.
 GAP, OFTEN = 0.01, 6
-#: Events closer together than this part of the run are one; spread over more, its ends are events as well.
+#: Events closer together than this part of the run are one; if one spreads over more, its ends are events
+#: too.
 NEAR, WIDE = 0.004, 0.008
-#: The shortest phase; what lasts longer than `MOST` of the run is the run.
+#: The shortest phase, and the longest stretch that gives events, as parts of the run.
 SHORTEST, MOST = 0.02, 0.9
-#: Events this close to the ends of the run say nothing (a part of it).
+#: Events this close to the ends of the run are ignored (a part of it).
 MARGIN = 0.004
-#: A curve stands still where it does not change for this part of the run, in which as many changes as
-#: this were to be expected.
+#: A curve stands still if it does not change for this part of the run, although so many changes are expected.
 STILL, CHANGES = 0.05, 100.0
 
 _NONE = np.zeros(0, np.int64)
@@ -40,8 +40,8 @@ _COLUMNS = ("begin", "end", "what", "where", "calls", "inside")
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Rows (n,): begin and end in seconds, what (a region's number, or below 0 something about messages),
-    the processor, the calls in it, and the seconds inside; of so many `processors`."""
+    """Rows (n,): begin and end in seconds; what, the thing (a region's number, or below 0 for messages);
+    where, the processor; the calls in it, and the seconds inside. `processors`: number of all."""
 
     begin: Floats
     end: Floats
@@ -55,18 +55,18 @@ class Stretches:
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     def beside(self, other: Stretches) -> Stretches:
-        """Both, one behind the other."""
+        """The rows of both, concatenated."""
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in _COLUMNS}
-        # Of `Any`, as `replace` looks at what it is given for fields that are not among these, too.
+        # `Any`, as the type of `replace` also checks the other fields against these values.
         columns: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items()}
         return replace(self, **columns)
 
     def ordered(self) -> Stretches:
-        """By what, processor and begin."""
+        """Sorted by what, processor and begin."""
         return self.taken(np.lexsort((self.begin, self.where, self.what)))
 
     def joined(self, gap: float) -> Stretches:
-        """With gaps (s) up to this one closed; rows must be `ordered`."""
+        """Rows of one thing and processor merged over gaps up to `gap` (s); rows must be `ordered`."""
         if not self.begin.size:
             return self
         same = (self.what[1:] == self.what[:-1]) & (self.where[1:] == self.where[:-1])
@@ -81,15 +81,15 @@ class Stretches:
 class Landmark:
     """A structure event.
 
-    time_s, low_s, high_s : median over the processors, and the range that four fifths of them are in.
-    what : region's number, or below 0 something about messages; None of what the user marked.
-    happens : "begins" or "ends"; "first" or "last" (processor that enters or leaves) of a spread one.
+    time_s, low_s, high_s : median over the processors, and the range of four fifths of them.
+    what : region's number, or below 0 for messages; None for a mark of the user.
+    happens : "begins" or "ends"; "first" or "last" (processor that enters or leaves) of a spread event.
     share : part of all processors that take part.
-    text : in words.
+    text : the event in words.
     waiting : processors may wait from here on.
     apart : the first and the last processor are further apart than two of the shortest phases.
-    drifting : a neighbouring thing takes over (messages of the next size), which sizes that change little by
-        little do as well.
+    drifting : a neighbouring thing (messages of the next size) takes over, as also happens when sizes change
+        gradually.
     """
 
     time_s: float
@@ -107,11 +107,10 @@ class Landmark:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """What is known of a run's structure.
+    """The known structure of a run.
 
-    events : in the order of time; of those close together the one that most processors share is first.
-    state : (things, bins) share of the processors that are in each thing, over the run from `start_s` to
-        `end_s` in equal bins.
+    events : sorted by time. state : (things, bins) share of the processors in each thing, over the run from
+        `start_s` to `end_s` in equal bins. beating : begin, end (s) and number of repetitions of iterations.
     """
 
     events: tuple[Landmark, ...]
@@ -135,9 +134,9 @@ def landmarks(
     marks: tuple[tuple[float, str], ...] = (),
     next_to: Callable[[int, int], bool] = lambda what, other: False,
 ) -> Landmarks:
-    """The structure events between two times (s). `name`: what a thing is called, and
-    `waits`: whether processors may wait when it "begins" or after it "ends"; `marks`: times and texts
-    of what the user marked; `next_to`: whether two things are neighbours of one scale."""
+    """The structure events between two times (s). `name`: gives the name of a thing; `waits`: whether
+    processors may wait when it "begins" or after it "ends"; `marks`: times (s) and texts of the user's marks;
+    `next_to`: whether two things are neighbours on one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
     rare = np.array([what for what in np.unique(whole.what).tolist() if waits(what, "begins")], np.int64)
@@ -165,9 +164,9 @@ def landmarks(
 def settled(
     rows: Stretches, span: float, together: Ints = _NONE
 ) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
-    """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
-    processor; from when to when (s) most processors do such a thing, and how often. `together`: what all do
-    at once: where it comes seldom, who has nothing to do in between does not make one stretch of it."""
+    """Ordered rows with small gaps closed, and frequent things (iterations) as one stretch of each processor;
+    and for each such thing of most processors begin, end (s) and number. `together`: things that all do at
+    once; of these, rare ones keep their gaps, even if a processor has nothing to do in between."""
     alone = np.isin(rows.what, together)
     for what in together.tolist():
         own = rows.what == what
@@ -179,7 +178,7 @@ def settled(
     keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
     things, of = np.unique(keys[:, 0], return_inverse=True)
     typical = np.array([np.median(count[of == k]) for k in range(things.size)])
-    # Also what comes again before two phases could have gone by.
+    # Things that recur within the length of two shortest phases are frequent too.
     again = (rows.what[1:] == rows.what[:-1]) & (rows.where[1:] == rows.where[:-1])
     period = np.where(again, rows.begin[1:] - rows.begin[:-1], np.nan)
     quick = np.array(
@@ -199,8 +198,8 @@ def settled(
 
 
 def _from_the_start(rows: Stretches, span: float) -> Stretches:
-    """What comes in every iteration begins with the first of them and ends with the last: where something
-    else begins or ends within one iteration, there."""
+    """Stretches of iterations extended to their first begin and last end: to where another stretch of the
+    processor begins or ends within one period."""
     period = (rows.end - rows.begin) / (rows.calls - 1).clip(min=1)
     fast = (rows.calls > OFTEN) & (period < 2 * SHORTEST * span)
     if fast.all() or not fast.any():
@@ -221,14 +220,13 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
 
 
 def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
-    """With the begins and ends of the times in which a curve (processors that compute, bytes in flight) stays
-    the same for far longer than it usually does: a call that lasts, where many of its kind are one stretch.
-    """
+    """`known` with events at both ends of the times in which a curve (processors that compute, bytes in
+    flight) is constant for far longer than usual: a long call among many that are one stretch."""
     ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
     edges = np.append(curve.edges[0], curve.edges[ends]) * curve.unit
     part = np.diff(edges) / (edges[-1] - edges[0])
     longest = np.flatnonzero((part >= STILL) & (part * ends.size >= CHANGES * (1 - part)))
-    nothing = curve.capacity if curve.quantity == PROCESSORS else 0.0  # all compute: nobody waits in a call
+    nothing = curve.capacity if curve.quantity == PROCESSORS else 0.0  # all compute: no call is waited for
     still = [
         i
         for i in longest.tolist()
@@ -263,8 +261,8 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
 
 
 def _throughout(rows: Stretches, whole: Stretches, start_s: float, end_s: float) -> Stretches:
-    """What comes evenly from within an iteration of the run's start to within one of its end goes on all the
-    time: what it is not in before and after is no other state."""
+    """Stretches of even iterations that reach from the run's start to its end, up to 1.5 periods, extended to
+    both, so that their margins are not other states."""
     again = (whole.what[1:] == whole.what[:-1]) & (whole.where[1:] == whole.where[:-1])
     period = np.diff(whole.begin)
     reach = np.zeros(rows.begin.size)
@@ -312,7 +310,8 @@ def _firsts(
     name: Callable[[int], str],
     waits: Callable[[int, str], bool],
 ) -> list[Landmark]:
-    """The end of the first of several calls that are one stretch: up to there processors waited to begin."""
+    """Events at the end of the first of several calls that are one stretch, as processors may have waited in
+    it to begin."""
     firsts: list[Landmark] = []
     several = np.unique(closed.what[closed.calls > 1])
     for what in several[[waits(w, "begins") for w in several.tolist()]].tolist() if several.size else ():
@@ -328,7 +327,7 @@ def _firsts(
 def _at(
     times: Floats, what: int, way: str, called: str, processors: int, span: float, waiting: bool
 ) -> list[Landmark]:
-    """What happens at these times (sorted) of as many processors."""
+    """The event at these times (sorted), one a processor; with those of first and last if they are spread."""
     low, middle, high = np.quantile(times, (0.1, 0.5, 0.9)).tolist()
     share, spread = times.size / processors, float(times[-1] - times[0])
     text = f"{called} {way} on {times.size} of {processors} processors"
@@ -344,7 +343,7 @@ def _at(
 
 
 def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int], bool]) -> list[Landmark]:
-    """With those noted at which one of two neighbours ends and the other one begins."""
+    """The events, `drifting` where one of two neighbouring things ends and the other begins."""
     of: dict[tuple[int, str], list[float]] = {}
     for e in events:
         if e.what is not None and e.happens in ("begins", "ends"):
@@ -363,7 +362,7 @@ def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int],
 
 
 def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, Ints]:
-    """Share of the processors in each thing over time, (things, bins), and the things' numbers."""
+    """Share of the processors in each thing over time (things, bins), and the things' numbers (things,)."""
     things, which = np.unique(rows.what, return_inverse=True)
     inside = begun(rows, which, start_s, (end_s - start_s) / bins, bins)
     return inside.clip(0) / rows.processors, things
@@ -372,9 +371,9 @@ def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Fl
 def begun(
     rows: Stretches, which: Ints, start_s: float, width: float, bins: int, weight: Floats | float = 1.0
 ) -> Floats:
-    """(things, bins): the `weight` of the stretches of each thing `which` (n,) that are begun and not ended,
-    on average over each of so many bins."""
-    # A begin adds and an end takes away: in its bin, the part that follows it; in the next, the rest.
+    """(things, bins) mean `weight` of the open stretches of each thing in each bin; which (n,): the thing of
+    each row."""
+    # A begin adds and an end subtracts: in its bin, the part that follows it; in the next, the rest.
     change = np.zeros((int(which.max(initial=-1)) + 1, bins + 2))
     for times, sign in ((rows.begin, 1.0), (rows.end, -1.0)):
         at = ((times - start_s) / width).clip(0, bins)

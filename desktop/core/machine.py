@@ -1,22 +1,22 @@
-"""A run replayed on a machine: how long it lasts, and when each of its operations happens there.
+"""A run replayed on a modelled machine: its duration, and the times of its operations there.
 
-Between its operations every location does what it did, for as long as it is told (`Schedule.gap`); at an
-operation it waits for what that needs: a receive for its message, an n-to-n collective for all arrivals, a
-one-to-all for its root, the root of an all-to-one for all others, a scan for those before it in order.
+Between operations every location is busy for a given time (`Schedule.gap`); at an operation it waits for
+what that needs: a receive for its message, an n-to-n collective for all arrivals, a one-to-all for its root,
+the root of an all-to-one for all others, a scan for those before it in order.
 
 The network is the linear model of Dimemas (Badia, Labarta, Gimenez, Escale: "Dimemas: Predicting MPI
-Applications Behaviour in Grid Environments", 2003; what its source does was read where the paper is silent):
+Applications Behaviour in Grid Environments", 2003; its source where the paper leaves something open):
 
 * a message arrives its bytes over the bandwidth after it was sent;
 * the latency is processor time: of the sender before it sends, of the receiver when it posts its receive;
-* a message above the eager limit is sent when its receive has been posted, and a sender that blocks goes on
-  when it has arrived (rendezvous; in Dimemas when it sets off, though its buffer is still in use then);
-* of `buses` messages at a time, further ones wait in the order in which they are ready;
-* a collective costs what `collective_cost` says, and uses no buses.
+* a message above the eager limit is sent when its receive has been posted, and a blocking sender goes on when
+  it has arrived (rendezvous; in Dimemas when it departs, though its buffer is still in use then);
+* at most `buses` messages are under way, further ones wait in the order in which they are ready;
+* a collective costs `collective_cost`, and uses no buses.
 
 Without latency, at infinite bandwidth, this is the ideal network by which the POP Centre of Excellence
-defines the transfer efficiency. Times are ticks, held as float64: whole ticks below 2**53 stay exact, and
-without buses no time ever becomes less by more latency or less bandwidth, not even by rounding.
+defines the transfer efficiency. Times are ticks as float64: whole ticks below 2**53 are exact, and without
+buses more latency or less bandwidth never makes a time smaller, not even by rounding.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.progress import Progress
 
-#: Kinds of operations. Of those from `MARK` on: a place to be remembered, a receive that is posted before it
-#: completes, the completion of a send that does not block.
+#: Kinds of operations. `MARK`: a position whose time is wanted; `POST`: a receive that is posted before it
+#: completes; `COMPLETE`: the completion of a send that does not block.
 SEND, RECEIVE, N_TO_N, ONE_TO_ALL, ALL_TO_ONE, PREFIX, MARK, POST, COMPLETE = range(9)
 
 #: How the sender of a message goes on: at once, when the receive is posted and the message has arrived, or
 #: at once while the message waits for the receive to be posted (its `COMPLETE` waits).
 EAGER, BLOCKING, DEFERRED = range(3)
 
-#: What `replay` gives where nobody can go on.
+#: Duration that `replay` returns if no location can go on (a deadlock).
 STUCK = -1.0
 
-#: Schedule between two steps of progress.
+#: Operations between two steps of progress.
 STRIDE = 1 << 20
 
-_ELSEWHERE = -np.inf  # not part of the replay: what it sent is there, what it receives is posted
+_ELSEWHERE = -np.inf  # time of operations outside of the replay: already sent, already posted
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Machine:
     """A network.
 
     latency_s : seconds of a processor to send or receive a message; bandwidth : bytes per second; eager :
-    bytes from which on a message is sent only when it is expected (rendezvous: those of more bytes);
-    buses : messages that are under way at a time, 0 for any number.
+    largest message (bytes) that is sent before its receive is posted (larger ones use rendezvous); buses :
+    messages that can be under way at a time, 0 for any number.
 
     Raises
     ------
-    ValueError : a latency or a number of buses below 0, a bandwidth or limit that is not above.
+    ValueError : a negative latency, eager limit or number of buses, or a bandwidth that is not above 0.
     """
 
     latency_s: float = 0.0
@@ -78,19 +78,19 @@ class Machine:
             raise ValueError(f"{self.buses} buses are not possible, 0 stands for any number")
 
 
-#: No latency, infinite bandwidth, nothing waits but for what it needs.
+#: No latency, infinite bandwidth, no eager limit, any number of buses.
 IDEAL = Machine()
 
 
 class Schedule(NamedTuple):
-    """What the locations do, each in its order.
+    """The operations of p locations, n in all.
 
     first, last : (p,) the operations of each location; those of different ones do not overlap.
     kind, key : (n,) of each; number of its message or of its collective (of a mark: any).
-    gap : (n,) ticks between the operation before it and this one.
-    extra : (n,) ticks that it takes when all that it needs is there.
-    free : (n,) it needs nothing.
-    begin, rest : (p,) when each location begins, and ticks after its last operation.
+    gap : (n,) ticks between the previous operation and this one.
+    extra : (n,) ticks that it takes once all it waits for is there.
+    free : (n,) whether it waits for nothing.
+    begin, rest : (p,) begin of each location, and ticks after its last operation.
     """
 
     first: Ints
@@ -118,8 +118,8 @@ class Network(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """duration : ticks until the last location has ended, or `STUCK`. went : (n,) when each operation was
-    over; ends : (p,) of each location."""
+    """duration : ticks until the last location has ended, or `STUCK`. went : (n,) end of each operation
+    (empty if not wanted); ends : (p,) end of each location."""
 
     duration: float
     went: Floats
@@ -127,8 +127,8 @@ class Replay(NamedTuple):
 
 
 def collective_cost(members: Ints, sent: Ints, received: Ints, latency: float, per_byte: float) -> Floats:
-    """Ticks of collective operations: what is sent goes up a binary tree of the members, what is received
-    comes down one, with a latency and a transfer on each of its levels (the LOG model of Dimemas)."""
+    """Ticks of collective operations: sent data go up a binary tree of the members, received data come down
+    one, with a latency and a transfer on each level (the LOG model of Dimemas)."""
     levels = np.ceil(np.log2(np.maximum(members, 1)))
     return np.asarray(levels * (2 * latency + (sent + received) * per_byte))
 
@@ -136,9 +136,8 @@ def collective_cost(members: Ints, sent: Ints, received: Ints, latency: float, p
 def replay(
     operations: Schedule, network: Network, progress: Progress | None = None, times: bool = True
 ) -> Replay:
-    """Replay operations on a network. Time grows with their number (with buses: times log p). Without `times`
-    nothing is said of single operations.
-    """
+    """Replay operations on a network, in time proportional to their number (with buses: times log p).
+    `times`: whether the end of every operation is wanted."""
     progress = progress or Progress()
     p, n = operations.first.size, operations.kind.size
     messages, collectives = network.receiver.size, network.root.size
@@ -151,7 +150,7 @@ def replay(
     who, reached = np.full(scanned, -1, np.int64), np.full(scanned, np.nan)
     order_scans(*operations[:4], scan, np.zeros(collectives, np.int64), who)
     clock = operations.begin.astype(np.float64)
-    # places of the stack, or of the heap with buses, and how many of it are used
+    # the stack of locations that can go on, or with buses a heap, and its size in state[0]
     keys, ready = np.zeros(p + 1), np.arange(p - 1, -1, -1)
     ready = np.append(ready, 0)
     state = np.array([p, 0], np.int64)
@@ -161,8 +160,7 @@ def replay(
     at = operations.first.copy()
     inside = np.zeros(p, np.bool_)  # the location has reached its operation and waits in it
     awaited = np.full(p, -1, np.int64)  # the message that it waits for
-    # Where some messages wait for their receives: the sender that waits until each has arrived, and when it
-    # was ready.
+    # For messages that wait for their receives: the sender that waits for each, and when it was ready.
     waiting = messages if network.manner.any() else 0
     blocked, asked = np.full(waiting, -1, np.int64), np.full(waiting, np.nan)
     queue, behind = np.full(collectives, -1, np.int64), np.full(p, -1, np.int64)
@@ -186,8 +184,8 @@ def prepare(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, root: Ints, arrival: Floats, posted: Floats,
     members: Ints, root_here: Flags, scan: Ints,
 ) -> int:  # fmt: skip
-    """What there is in the replay: sends and receives of messages (NaN: not yet), members of collectives,
-    and where the members of each scan begin; how many those are in all."""
+    """Mark what is in the replay: sends and receives of messages (NaN: not yet), members of collectives, and
+    where the members of each scan begin; returns the number of members of all scans."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             what = key[i]
@@ -213,7 +211,7 @@ def prepare(
 def order_scans(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, scan: Ints, filled: Ints, who: Ints
 ) -> None:
-    """The members of each scan, in order of their locations."""
+    """Set `who` to the members of each scan, in order of their locations."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             if kind[i] == PREFIX:
@@ -226,7 +224,7 @@ def fill_heap(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, gap: Floats, latency: float, clock: Floats,
     posted: Floats, keys: Floats, ready: Ints, state: Ints,
 ) -> None:  # fmt: skip
-    """Every location with the time of its first operation."""
+    """Fill the heap with every location and the time of its first operation."""
     for p in range(first.size):
         if first[p] < last[p]:
             i = first[p]
@@ -235,20 +233,21 @@ def fill_heap(
 
 @inlined
 def due(kind: int, gap: float, latency: float, clock: float, posted: Floats, what: int) -> float:
-    """When an operation is reached; one that begins to send or to receive, when it is ready to."""
+    """Time at which an operation is reached or, where it begins to send or receive, is ready (after
+    latency)."""
     begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
     return clock + gap + (latency if begins else 0.0)
 
 
 @inlined
 def earlier(a: float, p: int, b: float, q: int) -> bool:
-    """Whether the first of two comes before the other in the heap."""
+    """Whether location p with time a comes before q with b in the heap."""
     return a < b or (a == b and p < q)
 
 
 @inlined
 def push(keys: Floats, ready: Ints, state: Ints, time: float, p: int) -> None:
-    """A location into the heap."""
+    """Add a location to the heap."""
     k = state[0]
     state[0] += 1
     while k > 0 and earlier(time, p, keys[(k - 1) // 2], ready[(k - 1) // 2]):
@@ -259,14 +258,14 @@ def push(keys: Floats, ready: Ints, state: Ints, time: float, p: int) -> None:
 
 @inlined
 def pop(keys: Floats, ready: Ints, state: Ints) -> None:
-    """The location whose time is least, of several the first, out of the heap."""
+    """Remove the first location of the heap (least time, then least number)."""
     state[0] -= 1
     sink(keys[state[0]], ready[state[0]], keys, ready, state)
 
 
 @inlined
 def sink(time: float, p: int, keys: Floats, ready: Ints, state: Ints) -> None:
-    """A location in place of the first of the heap."""
+    """Replace the first location of the heap."""
     n, k = state[0], 0
     while 2 * k + 1 < n:
         child = 2 * k + 1
@@ -281,7 +280,7 @@ def sink(time: float, p: int, keys: Floats, ready: Ints, state: Ints) -> None:
 
 @inlined
 def wake(p: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints) -> None:
-    """Put a location among those that can go on."""
+    """Add a location to those that can go on."""
     if ordered:
         push(keys, ready, state, now, p)
     else:
@@ -293,7 +292,7 @@ def wake(p: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: In
 def wake_all(
     what: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints, queue: Ints, behind: Ints
 ) -> None:
-    """The same for all that wait in a collective."""
+    """Wake all locations that wait in a collective."""
     p = queue[what]
     queue[what] = -1
     while p >= 0:
@@ -303,7 +302,7 @@ def wake_all(
 
 @inlined
 def carried(start: float, transfer: float, buses: Floats) -> float:
-    """When a message arrives that is ready at `start`; it takes the bus that is free first."""
+    """Arrival time of a message that is ready at `start`; it takes the bus that is free first."""
     if not buses.size:
         return start + transfer
     first = 0
@@ -314,7 +313,7 @@ def carried(start: float, transfer: float, buses: Floats) -> float:
     return float(buses[first])
 
 
-# Long: one walk; a call for each event would take a third of the time.
+# Long: one walk, as calls for each event would take a third of the time.
 @arithmetic
 def advance(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, gap: Floats, extra: Floats, free: Flags,
@@ -325,7 +324,7 @@ def advance(
     awaited: Ints, blocked: Ints, queue: Ints, behind: Ints, latest: Floats, root_came: Flags, front: Ints,
     buses: Floats,
 ) -> bool:  # fmt: skip
-    """Do up to about `most` operations; whether there is somebody left who can go on."""
+    """Do up to about `most` operations; returns whether any location can go on."""
     ordered = several > 0
     left = most
     while state[0] > 0 and left > 0:

@@ -1,22 +1,22 @@
-"""Which phase of one run is which phase of another: aligned by order and by shape.
+"""Matching of the phases of two runs by order and by shape.
 
-Phases keep their order, and a phase may stay without a partner: the alignment of two sequences with gaps
+Phases keep their order, and a phase may have no partner: the alignment of two sequences with gaps
 (S. B. Needleman, C. D. Wunsch, J. Mol. Biol. 48, 1970), here of least cost
 
     sum over pairs of cost(i, j)  +  `GAP` for every phase without a partner,
 
     cost(i, j) = shape + size / 2
 
-shape : the root of the mean square distance of the two fitted polynomials, stretched over each other, each in
-    parts of its run's processors. With Legendre coefficients c of the phases divided by the capacities, this
-    is sqrt(dc0² + dc1²/3 + dc2²/5): level, slope and bend at once, whatever the lengths. Of phases of other
-    functions (a period, a saturation) c are those of the curve's best parabola: where in its period a phase
-    begins is no matter.
-size : |x - y| / (x + y) of the shares of the run's time, and of its work, on average; a phase that takes
-    twice as large a share costs 1/3, whichever of the two it is.
+shape : the root mean square distance of the two fitted polynomials, scaled to equal length, each relative to
+    its run's processors. With Legendre coefficients c of the phases divided by the capacities, this is
+    sqrt(dc0² + dc1²/3 + dc2²/5): level, slope and curvature together, whatever the lengths. For phases of
+    other functions (a period, a saturation) c are those of the curve's best parabola, as the position in the
+    period at which a phase begins does not matter.
+size : |x - y| / (x + y), averaged over the shares of the run's time and of its work; a phase with twice as
+    large a share costs 1/3, whichever of the two it is.
 
-Both are without units, so that runs of other length, or on another number of processors, compare. A pair is
-taken where it costs less than two gaps, that is less than 1/2.
+Both are dimensionless, so that runs of different length or on different numbers of processors compare. A pair
+is formed where it costs less than two gaps, that is less than 1/2.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 from desktop.core.phases import PhaseFit, parabolas
 
-#: What a phase costs that has no partner.
+#: Cost of a phase without a partner.
 GAP = 0.25
-#: No phase: the partner of one that has none.
+#: The partner of a phase that has none.
 NONE = -1
 
 _SIZE = 0.5
@@ -42,8 +42,8 @@ _SQUARES = np.array([1.0, 1 / 3, 1 / 5])  # mean squares of the Legendre polynom
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """What n phases are compared by: `form` (n, 3), their Legendre coefficients over the capacity; `time`
-    and `work` (n,), their shares of the run."""
+    """Features of n phases: `form` (n, 3), Legendre coefficients over the capacity; `time` and `work` (n,),
+    shares of the run."""
 
     form: Floats
     time: Floats
@@ -55,7 +55,7 @@ class Shapes:
 
 
 def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
-    """The phases of a fit of this curve, without units."""
+    """The features of the phases of a fit of this curve."""
     work = np.abs(fit.coefficients[:, 0] * fit.duration)
     total = float(work.sum())
     form = fit.coefficients[:, :3]
@@ -69,7 +69,7 @@ def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
 
 
 def pair_costs(a: Shapes, b: Shapes) -> Floats:
-    """(n_a, n_b): what it costs to pair each phase of A with each of B."""
+    """(n_a, n_b) cost of pairing each phase of A with each of B."""
     apart = a.form[:, None, :] - b.form[None, :, :]
     unlike = _unlike(a.time, b.time) + _unlike(a.work, b.work)
     return np.asarray(np.sqrt(apart**2 @ _SQUARES) + _SIZE / 2 * unlike)
@@ -82,10 +82,10 @@ def _unlike(a: Floats, b: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Partners of the phases of A (n_a,) and of B (n_b,), `NONE` where there is none; `cost` of it all.
+    """Partners of the phases of A (n_a,) and of B (n_b,), `NONE` where there is none, and the total `cost`.
 
-    `alike` (n_a,): 1 - cost / (2 `GAP`) of each pair, from 1 (the same) down to 0 (as good as two gaps, or
-    forced by hand); NaN without a partner.
+    `alike` (n_a,): similarity 1 - cost / (2 `GAP`) of each pair, from 1 (equal) to 0 (as costly as two gaps,
+    or forced by hand); NaN without a partner.
     """
 
     of_a: Ints
@@ -99,12 +99,12 @@ def match(a: Shapes, b: Shapes, fixed: Sequence[tuple[int, int]] = ()) -> Matchi
 
     Parameters
     ----------
-    fixed : pairs (phase of A, phase of B), both from 0, that hold whatever they cost; `NONE` in place of
-        either says that the other has no partner.
+    fixed : pairs (phase of A, phase of B), both from 0, that are formed at any cost; `NONE` for one of them:
+        the other has no partner.
 
     Raises
     ------
-    ValueError : a fixed pair names a phase that is not there, or two of them contradict each other.
+    ValueError : a fixed pair names a phase that does not exist, or two of them contradict each other.
     """
     costs = pair_costs(a, b)
     bound = costs.copy()
@@ -152,7 +152,7 @@ def _align(costs: Floats, gap_a: Floats, gap_b: Floats, of_a: Ints, of_b: Ints) 
         return float(total[n, m])
     i, j = n, m
     while i > 0 or j > 0:
-        # The same sums as above, so that equality is exact; of equal ways the pair.
+        # The same sums as above, so that equality is exact; of equal alternatives the pair.
         if i > 0 and j > 0 and total[i, j] == total[i - 1, j - 1] + costs[i - 1, j - 1]:
             i, j = i - 1, j - 1
             of_a[i], of_b[j] = j, i

@@ -88,9 +88,9 @@ def _random(seed: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Posterior draws of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,)
-    : error of one run relative to the time or, where `of_run` (draws,) is positive, to that part of the run;
-    chances : sets of functions with their probability, the most probable first."""
+    """Posterior draws of a time over p. weights (draws, functions): seconds, none negative; spread (draws,):
+    error of one run relative to the time or, where `of_run` (draws,) is positive, to that part of the run;
+    chances: sets of functions with their probability, the most probable first."""
 
     weights: Floats
     spread: Floats

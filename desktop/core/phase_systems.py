@@ -1,18 +1,18 @@
-"""Phases of one program on several systems: the phase is the code of the factor model, with a speed for every
+"""Phases of one program on several systems: the factor model with phases as codes, and a speed for every
 system and function of p.
 
 A phase k takes on system s and p processors::
 
     T(k, s, p) = sum_i w_ki / r_si u_i(p)
 
-(Strohmaier, UTK-CS-97-354, section 4.2). For given speeds r that is the law of `desktop.core.phase_model`,
-with the runs of all systems: so all that it says (sets of functions weighed, parts of the phases, phases that
-add up to the run) holds as it is. Speeds are drawn around those that the joint factor model finds, with twice
-their variance, and taken as often as the runs of all phases are probable by them (importance sampling);
-speeds of functions that it does not have differ from those that it has by a factor of about `_APART`. The
-first system is the one that speeds refer to.
+(Strohmaier, UTK-CS-97-354, section 4.2). For given speeds r this is the law of `desktop.core.phase_model`
+with the runs of all systems, so its methods (weights of sets of functions, parts of the phases, phases that
+add up to the run) apply unchanged. Speeds are drawn around those of the joint factor model, with twice their
+variance, and resampled by the probability of the runs of all phases (importance sampling); logarithms of
+speeds of functions that are not in the factor model differ from the others by about `_APART`. Speeds are
+relative to the first system.
 
-Where it is more probable that phases have laws of their own on each system, they are modelled so.
+If separate laws of the phases on each system are more probable, each system is modelled separately.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from desktop.core.phase_model import (
 )
 from desktop.core.plain import JSON
 
-#: Speeds that are tried, and that are kept.
+#: Draws of speeds that are tried, and that are kept.
 _SPEEDS, _KEPT = 64, 32
-#: Logarithm of how much the speeds of a system for two functions differ.
+#: Standard deviation of the logarithms of a system's speeds between functions.
 _APART = 0.7
-#: Logarithm of how much faster one system may be than another.
+#: Standard deviation of the logarithm of the ratio of two systems' speeds.
 _RATIO = 2.0
-#: Errors are not below this share of a time.
+#: Least error, as a share of a time.
 _LEAST = 0.004
 
 
 @dataclass(frozen=True, eq=False)
 class SystemsModel:
-    """A model of the phases on each system; None where nothing can be said. `joint`: with one speed of a
-    system for all phases, `speed` (draws, systems, functions); else each by itself. `chance`: how probable it
-    is that phases share the speeds. `problem`: why it is not joint."""
+    """A model of the phases on each system; None where there is none. `joint`: all phases share the speeds of
+    a system, `speed` (draws, systems, functions); else systems are modelled separately. `chance`: probability
+    that phases share the speeds. `problem`: why the model is not joint."""
 
     systems: tuple[str, ...]
     models: tuple[PhaseModel | None, ...]
@@ -66,16 +66,16 @@ class SystemsModel:
 
     @property
     def different(self) -> int:
-        """On how many different p there are runs."""
+        """Number of different p of the runs."""
         return len({p for _, model in self.fitted for p in model.data.p.tolist()})
 
     @property
     def fitted(self) -> tuple[tuple[str, PhaseModel], ...]:
-        """Systems of which something can be said."""
+        """The systems that have a model."""
         return tuple((s, m) for s, m in zip(self.systems, self.models, strict=True) if m is not None)
 
     def ratio(self, a: int, b: int, p: Floats) -> Band | None:
-        """(P,) : time of the run on system a over that on b."""
+        """Time of the run on system a over that on b, at p (P,); None without a model of either."""
         first, second = self.models[a], self.models[b]
         if first is None or second is None:
             return None
@@ -85,8 +85,8 @@ class SystemsModel:
         return band(first.durations(p, noise=False)[1] / over)
 
     def speeds(self) -> list[JSON]:
-        """Of each system but the first, over the speed of that one, for functions that a phase is likely to
-        have: system, function, value, low, high, chance (of the phase that is likeliest to have it)."""
+        """Speeds of each system but the first, relative to the first, for functions that some phase probably
+        has: system, function, value, low, high, chance (the largest probability of a phase to have it)."""
         first = self.models[0]
         if not self.joint or first is None:
             return []
@@ -112,7 +112,7 @@ def model_runs(data: ScalingRuns) -> PhaseModel | SystemsModel:
 
 
 def model_systems(data: ScalingRuns) -> SystemsModel:
-    """Of runs on two or more systems (`data.systems`).
+    """The model of runs on two or more systems (`data.systems`).
 
     Raises
     ------
@@ -149,8 +149,8 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
 
 
 def _on(model: PhaseModel, speed: Floats, below: Floats, data: ScalingRuns) -> PhaseModel:
-    """What holds on one of the systems with `speed` (draws, functions), that of parts `below`; beside its own
-    runs."""
+    """The model on one system, with its `speed` (draws, functions), that of parts `below`, and its own runs
+    `data`."""
     parts, accounts = (
         tuple(tuple(None if law is None else law.on(below) for law in row) for row in rows)
         for rows in (model.parts, model.accounts)
@@ -163,7 +163,7 @@ def _factors(data: ScalingRuns, systems: tuple[str, ...], number: Ints) -> Model
     """The joint factor model of the phases."""
     count = len(data.phases)
     if count < 2:
-        raise ValueError("one phase does not tell the speeds of a system from its work")
+        raise ValueError("with one phase, the speeds of a system cannot be separated from its work")
     table = Measurements(
         tuple(f"phase {k + 1}" for k in range(count)), systems, np.tile(np.arange(count), data.p.size),
         np.repeat(number, count), np.repeat(data.p, count), data.duration.ravel(),
@@ -172,7 +172,8 @@ def _factors(data: ScalingRuns, systems: tuple[str, ...], number: Ints) -> Model
 
 
 def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
-    """Logarithms of speeds of the factor model, their covariance, and which (system, function) they are."""
+    """Logarithms (K,) of speeds of the factor model, their covariance (K, K), and their (system,
+    function)."""
     texts = [one.text for one in CHARACTERISTICS]
     which, at, values = [], [], []
     for s in range(1, len(fit.data.systems)):
@@ -184,7 +185,7 @@ def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
                 at.append(place)
                 values.append(value)
     if len({s for s, _ in which}) < len(fit.data.systems) - 1:
-        raise ValueError("the runs do not say how fast one system is beside another")
+        raise ValueError("the runs do not determine the relative speeds of the systems")
     known = np.array(values)
     spread: Floats = fit.covariance[np.ix_(at, at)] / np.outer(known, known)
     tails = (float(quantile(float(max(fit.df, 1)))) / 1.96) ** 2
@@ -193,7 +194,7 @@ def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
     return np.log(known), np.asarray(np.linalg.inv(precise), np.float64), which
 
 
-# Many: what the runs are, and what the factor model made of them.
+# Many: the runs, and the results of the factor model.
 def _speeds(
     data: ScalingRuns,
     own: list[ScalingRuns],
@@ -202,15 +203,15 @@ def _speeds(
     spread: Floats,
     which: list[tuple[int, int]],
 ) -> tuple[Floats, float]:
-    """(kept, systems, functions): draws of speeds, all as probable; and how probable it is that all phases
-    have them rather than laws of their own on each system, which of both is true being as likely before."""
+    """(kept, systems, functions) equally probable draws of speeds; and the probability that all phases share
+    them, against separate laws on each system, with a prior of one half."""
     rng = np.random.default_rng([19, 4])
     half = rng.standard_normal((_SPEEDS // 2, len(which)))
     normal = np.concatenate([half, -half])
     root = np.linalg.cholesky(spread)
     drawn = value + normal @ root.T
     log = np.zeros((_SPEEDS, len(own), len(CHARACTERISTICS)))
-    # what was thought of these speeds before, over how likely they were to be drawn
+    # importance weights: prior density of the speeds over the density of the draws
     score = (normal**2 + np.log(2 * np.pi)).sum(axis=1) / 2 + np.log(np.diag(root)).sum()
     for s in range(1, len(own)):
         mine = [k for k, (of, _) in enumerate(which) if of == s]
@@ -230,7 +231,7 @@ def _speeds(
 
 
 def _log_likelihood(data: ScalingRuns, speed: Floats) -> Floats:
-    """(kinds x spreads,) logarithm of how likely all phases are by it."""
+    """(kinds x spreads,) log likelihood of all phases for each kind and spread of errors."""
     whole = data.duration.sum(axis=1)
     every = [
         spreads_of(weigh(data.p, data.duration[:, k], None, k + 1, whole, speed))
@@ -240,7 +241,7 @@ def _log_likelihood(data: ScalingRuns, speed: Floats) -> Floats:
 
 
 def _together(likely: Floats | float) -> float:
-    """Logarithm of how likely it is by any of the spreads."""
+    """Log of the sum of likelihoods, given as logarithms, over all kinds and spreads."""
     return float(np.logaddexp.reduce(np.asarray(likely)))
 
 

@@ -1,4 +1,4 @@
-"""Kernels behind `desktop.data.causality`: who waited for whom, and for how long in which range."""
+"""Kernels of `desktop.data.causality`: wait states with their partners, and their time in ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from desktop.core.open_regions import BEGIN
 
 @kernel
 def put_in_places(where: AnyArray, filled: Ints, order: Ints) -> None:
-    """Indices (n,) by place; `filled` (places,): where those of each begin."""
+    """Set `order` (n,) to the indices sorted by their place `where`; filled (places,): begin of each."""
     for i in range(where.size):
         order[filled[where[i]]] = i
         filled[where[i]] += 1
@@ -22,7 +22,8 @@ def put_in_places(where: AnyArray, filled: Ints, order: Ints) -> None:
 def waited_for(
     start: Ints, kind: Ints, location: Ints, begin: Ints, is_root: Flags, late: Ints, who: Ints
 ) -> None:
-    """Of each member (n,) of collective operations until when it waits, `BEGIN` for nobody, and for whom."""
+    """Set for each member (n,) of collective operations until when it waits (`late`, `BEGIN` if it does not)
+    and for which location (`who`, -1)."""
     for c in range(start.size - 1):
         last = before = root = -1
         for row in range(start[c], start[c + 1]):
@@ -49,8 +50,8 @@ def offer(
     c: int, late: int, account: int, partner: int, key: int, end: Ints, best: Ints, latest: Ints,
     accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
 ) -> None:  # fmt: skip
-    """A call waits until `late`, if nothing later has been offered; of equally late ones of one account the
-    lowest key."""
+    """Let call `c` wait until `late` unless it waits longer already; of equally late reasons of one account
+    the lowest key counts."""
     held[c] |= 3
     until = min(late, end[c])
     if until > best[c] or (until == best[c] and account == accounts[c] and key < keys[c]):
@@ -66,7 +67,7 @@ def offer_each(
     call: Ints, late: Ints, account: int, partner: AnyArray, key: AnyArray, end: Ints, best: Ints,
     latest: Ints, accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
 ) -> None:  # fmt: skip
-    """Operations (n,), each in a call (calls,) that waits for `partner` until `late`."""
+    """`offer` for operations (n,), each in a call (calls,) that waits for `partner` until `late`."""
     for i in range(call.size):
         offer(
             call[i], late[i], account, partner[i], key[i], end, best, latest, accounts, partners, keys, held
@@ -78,8 +79,8 @@ def offer_received(
     a: int, call: AnyArray, kind: Bytes, key: AnyArray, sent: Ints, sender: AnyArray, account: int, end: Ints,
     best: Ints, latest: Ints, accounts: Bytes, partners: AnyArray, keys: AnyArray, held: Bytes,
 ) -> None:  # fmt: skip
-    """Of the operations (n,) of a location, whose calls are counted from `a`, its receives; and which calls
-    hold any operation."""
+    """`offer` for the receives among the operations (n,) of a location, whose calls are numbered from `a`;
+    and mark calls with any operation in `held`."""
     for i in range(call.size):
         c = call[i] - a
         if call[i] < 0:
@@ -96,8 +97,8 @@ def offer_collective(
     account: Bytes, barrier: Flags, is_barrier: int, end: Ints, best: Ints, latest: Ints, accounts: Bytes,
     partners: AnyArray, keys: AnyArray, held: Bytes,
 ) -> None:  # fmt: skip
-    """The same, its collective operations: `member` (n,) rows of `needed` and `partner` (`waited_for`);
-    `account` by kind, and `is_barrier` of instances that are a `barrier`."""
+    """`offer` for the collective operations of a location: `member` (n,) rows of `needed` and `partner` (from
+    `waited_for`); `account` by kind, but `is_barrier` for instances that are a `barrier`."""
     for i in range(call.size):
         if call[i] < 0 or kind[i] == ideal.SEND or kind[i] == ideal.RECEIVE:
             continue
@@ -113,7 +114,7 @@ def offer_collective(
 def call_of_partner(
     partner: AnyArray, time: Ints, start: Ints, begin: Ints, end: Ints, row: AnyArray
 ) -> None:
-    """The row of the call in which each partner is at a time; -1 as given for none."""
+    """Set `row` (n,) to the call in which each partner is at its time; unchanged if it is in none."""
     for i in range(partner.size):
         a, b = start[partner[i]], start[partner[i] + 1]
         at = a + np.searchsorted(begin[a:b], time[i], side="right") - 1
@@ -133,7 +134,8 @@ def count_kinds(first: Ints, last: Ints, kind: Bytes) -> Ints:
 
 @kernel
 def meet_in_order(time: Ints, peer: Ints, when: Ints, other: Ints, row: Ints) -> None:
-    """Which of the ends (m,) of messages each row (n,) is, both by time and peer; -1 as given for none."""
+    """Set `row` (n,) to the index of the message end (m,) with equal time and peer, both sorted by these;
+    unchanged if there is none."""
     k = 0
     for i in range(time.size):
         while k < when.size and (when[k] < time[i] or (when[k] == time[i] and other[k] < peer[i])):
@@ -148,9 +150,9 @@ def outer_calls(
     time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, opened: Ints, depth: int, since: int,
     outer: int, n: int, begin: Ints, end: Ints, regions: AnyArray,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Times and outermost region (room,) in which any region that `speaks` is open, from the n-th on. Returns
-    n, -1 if there are more than there is room for, and the state for the next block; `opened` (regions,)
-    counts what is open."""
+    """Intervals (room,) in which any region that `speaks` is open, with the outermost one, from the n-th on.
+    Returns n, -1 if there is not enough room, and the state for the next block; `opened` (regions,) counts
+    open regions."""
     for i in range(time.size):
         r = np.int64(region[i])
         if not speaks[r]:
@@ -176,7 +178,7 @@ def outer_calls(
 
 @kernel
 def spent_before(time: Ints, begin: Ints, end: Ints, what: Bytes, counts: Flags, out: Ints) -> None:
-    """Ticks of intervals (n,) of kinds that count before each time; all in order of time."""
+    """Set `out` to the ticks before each time of intervals (n,) of kinds that count; all in order of time."""
     k, before = 0, 0
     for i in range(time.size):
         while k + 1 < begin.size and begin[k + 1] <= time[i]:
@@ -189,7 +191,7 @@ def spent_before(time: Ints, begin: Ints, end: Ints, what: Bytes, counts: Flags,
 
 @kernel
 def are_those(begin: Ints, end: Ints, what: Bytes, counts: Flags, others: Ints, until: Ints) -> bool:
-    """Whether the intervals of kinds that count are just these others (m,)."""
+    """Whether the intervals of kinds that count are exactly the others (m,)."""
     n = 0
     for i in range(begin.size):
         if counts[what[i]]:
@@ -222,8 +224,8 @@ def within(time: Ints, over: Flags, begin: Ints, end: Ints, first: int, used: By
 
 @kernel
 def clipped(begin: Ints, end: Ints, since: Ints, until: Ints, out: Ints) -> int:
-    """What of intervals (n,) lies in others (m,); both in order and without overlap. `out` (3, n + m): begin,
-    end, and of which of the n; how many these are."""
+    """Intersection of intervals (n,) with others (m,), both in order and without overlap. Sets `out`
+    (3, n + m): begin, end, and index of the n; returns their number."""
     n = 0
     j = 0
     for i in range(begin.size):
@@ -241,8 +243,8 @@ def clipped(begin: Ints, end: Ints, since: Ints, until: Ints, out: Ints) -> int:
 
 @kernel
 def spent_until(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints, cuts: Ints, out: Ints) -> None:
-    """Add to `out` (cuts, kinds) the ticks of intervals (n,), in order and without overlap, of each kind
-    before each cut. `sums` (n // every + 1, kinds): those of all before every so-manieth interval."""
+    """Add to `out` (cuts, kinds) the ticks of each kind before each cut, of intervals (n,) in order and
+    without overlap. sums (n // every + 1, kinds): sums of all intervals before each `every`-th one."""
     for c in range(cuts.size):
         block = np.searchsorted(begin, cuts[c]) // every
         for k in range(sums.shape[1]):
@@ -255,7 +257,7 @@ def spent_until(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints, cut
 
 @kernel
 def sums_of(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints) -> None:
-    """`sums` of `spent_until`."""
+    """Set `sums` of `spent_until`."""
     for i in range(begin.size):
         if i and i % every == 0:
             for k in range(sums.shape[1]):
@@ -266,8 +268,8 @@ def sums_of(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints) -> None
 
 @kernel
 def held_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
-    """Waits (n,) for one lock, by end: pieces (4, pieces) begin, end, who had got it last, and of which wait.
-    How many there are, also those for which there is no room."""
+    """Waits (n,) for one lock, sorted by end, in pieces (4, pieces): begin, end, the location that held the
+    lock, and the wait. Returns their number, including those without room."""
     n = 0
     for i in range(end.size):
         k = np.searchsorted(end, begin[i], side="right") - 1  # the last to get it before
@@ -285,7 +287,8 @@ def held_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
 
 @kernel
 def met_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
-    """The same of barriers, waits by begin: until the last of those that are in it when a wait ends."""
+    """The same for barriers, waits sorted by begin: each until the last one enters that is in it when the
+    wait ends."""
     n = 0
     for i in range(begin.size):
         k = np.searchsorted(begin, end[i], side="right") - 1

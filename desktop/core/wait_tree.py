@@ -1,14 +1,14 @@
-"""Who waits for whom at each instant, followed to those who do not wait.
+"""The forest of waiting locations at each instant; waiting is charged to its roots, which do not wait.
 
 At an instant every waiting location has one partner, so the locations are a forest whose roots do not wait.
-What a root does meanwhile is the cause of the waiting of all below it, instant by instant. (Scalasca's delay
+The activity of a root is the cause of the waiting of all below it, instant by instant. (Scalasca's delay
 costs distribute whole waits instead: Böhme, Geimer, Wolf, Arnold, "Identifying the root causes of wait states
 in large-scale parallel applications", 2010.) Two passes: `hang` goes through all waits in order of time and
-notes for each location how many wait below it whenever that changes while it is a root; `charge` goes through
-what one location does and adds up the time of those below.
+records how many wait below each location whenever that changes while it is a root; `charge` goes through the
+activities of one location and adds up the time of those below.
 
-Below a location are counted, by how its own partner waits for it (family, see `FAMILIES`), those that wait
-for itself and those that wait for them: columns ``2 * family`` and ``2 * family + 1``.
+The locations below one are counted by the kind of wait (family, see `FAMILIES`) of its direct partners: those
+that wait for it directly, and those that wait for these: columns ``2 * family`` and ``2 * family + 1``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import kernel
 
-#: For the send of a message, by a location that comes before one's own, or after it; for a receive; for all
-#: at a barrier; for others in another collective operation; for its root.
+#: Waiting for the sender of a message, whose location is before one's own, or after it; for a receiver; for
+#: all at a barrier; for others in another collective operation; for its root.
 FAMILIES = ("sender before", "sender after", "receiver", "barrier", "together", "root")
 COLUMNS = 2 * len(FAMILIES)
 _ROWS = 1 << 16
@@ -28,12 +28,11 @@ _ROWS = 1 << 16
 def who_hangs(
     begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, locations: int
 ) -> tuple[Ints, Ints, Ints, Ints, Flags]:
-    """What is below each location: time, location, column and number from then on, by location and time.
+    """Numbers of waiting locations below each one: time, location, column, and the number from then on,
+    (rows,) each, by location and time; and which waits (waits,) are left out, as their partner is not known
+    (-1) or they are in a cycle, which contradicting clocks cause.
 
     begin, end, who, partner, family : (waits,) of each wait; those of a location do not overlap.
-
-    The last of what is returned: (waits,) which are for nobody that is known (`partner` -1), or in a circle,
-    as contradicting clocks make; they are left out.
     """
     times = np.concatenate([begin, end])
     order = np.lexsort((np.repeat([1, 0], begin.size), times))  # at one time ends come before begins
@@ -56,9 +55,9 @@ def hang(
     order: Ints, at: int, begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, parent: Ints,
     link: Ints, below: AnyArray, last: AnyArray, left_out: Flags, out: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room:
-    rows written, and where to go on. `parent`, `link` (locations,): for whom each waits, and how; `below`,
-    `last` (locations, COLUMNS): who is below, and what was written of that last."""
+    """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room;
+    returns the rows written and the next `at`. parent, link (locations,): the partner of each, and the family
+    of the wait; below, last (locations, COLUMNS): current numbers, and those written last."""
     rows = 0
     waits = begin.size
     columns = below.shape[1]
@@ -112,12 +111,12 @@ def charge(
     begin: Ints, end: Ints, state: Ints, cuts: Ints, time: Ints, column: Ints, number: Ints, out: Ints,
     seen: Ints,
 ) -> None:  # fmt: skip
-    """Add up what one location costs, by segment of time and by what it does.
+    """Add up the costs of one location, by time segment and activity.
 
-    begin, end, state : (intervals,) what it does, in order and without overlap; -1: it waits itself.
-    cuts : (segments + 1,) rising. time, column, number : (rows,) of `who_hangs`.
+    begin, end, state : (intervals,) its activities, in order and without overlap; -1: it waits itself.
+    cuts : (segments + 1,) ascending. time, column, number : (rows,) from `who_hangs`.
     out : (segments, states, 1 + COLUMNS) ticks of its own, and of those below it. seen : (segments, states)
-        how often somebody was below it (intervals).
+        number of intervals with a location below it.
     """
     now = np.zeros(out.shape[2] - 1, np.int64)
     row = 0
