@@ -104,7 +104,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     from desktop.data.project_file import is_project
     from desktop.data.report import TABLES, command_line, compose, look_words
     from desktop.errors import FileError
-    from desktop.ui.reporting import kind_of, own_words, write
+    from desktop.ui.reporting import file_words, kind_of, write
     from desktop.workbench import presenting
     from desktop.workbench.model import ReportChoices
 
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         appendix=base.appendix or selected if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
-    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, file))
+    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), file_words(kind, file))
     words = command_line(
         str(options.file), None if project else subjects[0], contents, options.output.name, options.title,
         span, looks, base,
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     assert report is not None
     write(
         report, options.output, style=cast("Style", style), colours=options.colours, dark=theme == "dark",
-        own=file, progress=Share(progress, 0.8, 1),
+        user_file=file, progress=Share(progress, 0.8, 1),
     )  # fmt: skip
     facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
     drawn = [picked(one, "figure number finding") for one in report.pictures]
@@ -171,7 +171,7 @@ def _live(
 
     share = Share(progress, 0.3, 1)
     material = write_live(
-        subject, options.output, colours=options.colours, command=command, own=options.css, progress=share
+        subject, options.output, colours=options.colours, command=command, css=options.css, progress=share
     )
     facts = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
     stores = [] if subject.store is None else [subject.store]

@@ -55,9 +55,9 @@ def template_of(options: argparse.Namespace, kind: str) -> Path | None:
     ------
     ValueError : such a report can have none of this sort.
     """
-    from desktop.ui.reporting import OWN
+    from desktop.ui.reporting import USER_FILES
 
-    for of, (word, _) in OWN.items():
+    for of, (word, _) in USER_FILES.items():
         if getattr(options, word) is not None and of != kind:
             raise ValueError(f"--{word} is for .{of}, not for .{kind}")
     file: Path | None = options.template or options.css

@@ -47,7 +47,7 @@ def report(options: argparse.Namespace) -> Answer:
     factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
     written = compose(title, effects, answer, response, unit, factors, experiment)
     with terminal_progress() as progress:
-        write(written, options.output, own=template, progress=progress)
+        write(written, options.output, user_file=template, progress=progress)
     drawn = [p.figure for p in written.pictures]
     result = {"output": str(options.output), "title": written.title, "figures": drawn, "answer": answer.text}
     return result, [answer.text, f"the report is in {options.output}"]

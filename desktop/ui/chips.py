@@ -67,7 +67,7 @@ def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator
     selection = snapshot.project.view.selection
     if selection is not None:
         text = f"statistics: selection {_span_words(selection)}"
-        yield Chip("selection", text, "End it: select nothing", lambda: bench.select(None))
+        yield Chip("selection", text, "End it: clear the selection", lambda: bench.select(None))
 
 
 def _span_words(span: tuple[float, float]) -> str:

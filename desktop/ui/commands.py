@@ -154,9 +154,9 @@ COMMON: tuple[PageCommand, ...] = (
 )  # fmt: skip
 
 
-def with_common(own: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
-    """A page's whole table; a row of its own replaces a common one."""
-    own_ids = {command.id for command in own}
-    first = [command for command in own if command.menu == "File"]
-    rest = [command for command in own if command.menu != "File"]
-    return (*first, *STEPS, *rest, *(command for command in COMMON if command.id not in own_ids))
+def with_common(commands: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
+    """All commands of a page: `commands`, and the common ones that have none of their ids."""
+    ids = {command.id for command in commands}
+    file_commands = [command for command in commands if command.menu == "File"]
+    others = [command for command in commands if command.menu != "File"]
+    return (*file_commands, *STEPS, *others, *(command for command in COMMON if command.id not in ids))

@@ -204,7 +204,7 @@ class ExperimentPage(Page):
             return
         report = compose(new.name, effects, answer, new.response, new.unit, new.factors, experiment)
         style = self.settings.user_file(path.suffix.lower()[1:])
-        self.bench.write_beside(path, lambda job: write(report, path, own=style, progress=job))
+        self.bench.write_beside(path, lambda job: write(report, path, user_file=style, progress=job))
 
     def choose_trace(self) -> None:
         """Ask for a trace of the program, and show in which phases the region of a factor runs."""

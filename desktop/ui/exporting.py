@@ -544,7 +544,7 @@ class ReportDialog(ExportDialog):
     ) -> None:
         from desktop.data.material import FIGURES
         from desktop.data.report import TABLES
-        from desktop.ui.reporting import OWN
+        from desktop.ui.reporting import USER_FILES
 
         super().__init__(home_of(snapshot), deliver, parent, "report", "Report")
         assert snapshot.document is not None
@@ -552,7 +552,7 @@ class ReportDialog(ExportDialog):
         self.save.clicked.connect(self._choose)
         self._remember, self._colours, self._settings = remember, colours, settings
         self.user_files = {
-            kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
+            kind: PathField(title, USER_FILES[kind][1], getattr(settings, USER_FILES[kind][0], ""))
             for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
         }
         last = snapshot.project.report
@@ -629,17 +629,17 @@ class ReportDialog(ExportDialog):
 
     def _command(self, output: str) -> str:
         from desktop.data.report import Contents, command_line, look_words
-        from desktop.ui.reporting import own_words
+        from desktop.ui.reporting import file_words
 
         assert self._snapshot.document is not None
         title = "" if self.title.text() == self._snapshot.document.title else self.title.text()
-        options, own = self.choices, own_words(self._ending, self._user_file)
+        options, extra = self.choices, file_words(self._ending, self._user_file)
         source = str(self._snapshot.document.source)
         subject = presenting.subject(self._snapshot.project, None, title)
         if options.kind == "live":
-            looks = ["--live", *look_words("colour", self._colours, "light", own=own)]
+            looks = ["--live", *look_words("colour", self._colours, "light", own=extra)]
             return command_line(source, subject, Contents(), output, title, looks=looks)
-        looks = look_words(options.style, self._colours, options.theme, own=own)
+        looks = look_words(options.style, self._colours, options.theme, own=extra)
         return command_line(source, subject, presenting.contents_of(options), output, title, looks=looks)
 
     def _keep(self) -> None:
@@ -664,7 +664,7 @@ class ReportDialog(ExportDialog):
         from desktop.ui.reporting import write, write_live
 
         snapshot, title, options, colours = self._snapshot, self.title.text(), self.choices, self._colours
-        contents, command, own = presenting.contents_of(options), self._command(path.name), self._user_file
+        contents, command, style = presenting.contents_of(options), self._command(path.name), self._user_file
         assert snapshot.document is not None
         place = snapshot.document.store
         self._keep()
@@ -673,14 +673,14 @@ class ReportDialog(ExportDialog):
             with open_store(place) as store:
                 subjects = [replace(presenting.subject(snapshot.project, store, title), firm=snapshot.firm)]
                 if options.kind == "live":
-                    write_live(subjects[0], path, colours=colours, command=command, own=own, progress=job)
+                    write_live(subjects[0], path, colours=colours, command=command, css=style, progress=job)
                     return path
                 report = compose(
                     subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )
                 write(
                     report, path, style=cast("Style", options.style), colours=colours,
-                    dark=options.theme == "dark", own=own, progress=Share(job, 0.7, 1),
+                    dark=options.theme == "dark", user_file=style, progress=Share(job, 0.7, 1),
                 )  # fmt: skip
             return path
 

@@ -249,9 +249,9 @@ class ModelPage(Page):
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        snapshot, name, own = self.snapshot, self.name, self.settings.user_file(path.suffix.lower()[1:])
+        snapshot, name, style = self.snapshot, self.name, self.settings.user_file(path.suffix.lower()[1:])
         self.bench.write_beside(
-            path, lambda job: write(compose(snapshot, name), path, own=own, progress=job), self.say
+            path, lambda job: write(compose(snapshot, name), path, user_file=style, progress=job), self.say
         )
 
     def choose_folder(self) -> None:

@@ -338,10 +338,10 @@ class _Keys(QWidget):
             self.note.setText(f"{command.title}: {command.tip}.")
             return
         native = QKeySequence(keys[0]).toString(_NATIVE)
-        taken = self._owners(window, command, keys[0])
-        owners = ", ".join(f"“{other.title}” ({page})" for page, _, other in taken)
+        owned = self._owners(window, command, keys[0])
+        owners = ", ".join(f"“{other.title}” ({page})" for page, _, other in owned)
         belongs = f"belongs to {owners}, which loses it if you set it here"
-        self.note.setText(f"{native} {belongs if taken else 'is free'}.")
+        self.note.setText(f"{native} {belongs if owned else 'is free'}.")
 
     def _owners(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
         """Commands that have `key` where `command` is too: title and name of the window, and the command."""

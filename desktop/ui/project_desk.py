@@ -316,7 +316,7 @@ class ProjectDesk(QObject):
         """Put the work of another window into the project, in place of its entry of the same file."""
         kind: Literal["experiments", "tables"]
         kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
-        paths = [kept.path for kept in getattr(self.projects.workspace, kind)]
+        paths = [entry.path for entry in getattr(self.projects.workspace, kind)]
         index = paths.index(record.path) if record.path in paths and record.path is not None else len(paths)
         if index == len(paths):
             self.projects.add(record)

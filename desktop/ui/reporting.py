@@ -46,17 +46,17 @@ from desktop.ui.theme import DARK, LIGHT, coloured
 
 #: Suffixes of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
-#: What users may add to them: the option of the command (and the setting), and its kinds of files.
-OWN = {"pptx": ("template", "Templates (*.potx *.pptx)"), "html": ("css", "Style sheets (*.css)")}
+#: Files of the user for a report, by its kind: the command's option (and the setting), and their suffixes.
+USER_FILES = {"pptx": ("template", "Templates (*.potx *.pptx)"), "html": ("css", "Style sheets (*.css)")}
 # A page of A4 with these margins, mm; what a line of text measures; the foot with the page's number.
 _MARGIN, _TEXT, _FOOT = 18.0, 174.0, 9.0
 _FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0, "comparison": 110.0}
 _HOLE = "￼"
 
 
-def own_words(kind: str, own: Path | None) -> list[str]:
+def file_words(kind: str, user_file: Path | None) -> list[str]:
     """Words of the command for the user's template or style sheet."""
-    return [] if own is None else [f"--{OWN[kind][0]}", str(own)]
+    return [] if user_file is None else [f"--{USER_FILES[kind][0]}", str(user_file)]
 
 
 def kind_of(path: Path) -> str:
@@ -81,17 +81,17 @@ def write(
     style: Style = "colour",
     colours: str = "soft",
     dark: bool = False,
-    own: Path | None = None,
+    user_file: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Write `report` to `path`, whose suffix tells its kind; whole or not at all.
 
-    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white. `own`: a
-    template of the user's for slides, a style sheet for HTML, see `OWN`.
+    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white. `user_file`:
+    the user's template of slides, or style sheet of HTML, see `USER_FILES`.
 
     Raises
     ------
-    DesktopError : the ending is none of `KINDS`, `own` cannot be used.
+    DesktopError : the ending is none of `KINDS`, `user_file` cannot be used.
     OSError : it cannot be written.
     """
     progress = progress or Progress()
@@ -99,7 +99,7 @@ def write(
     if kind == "pdf":
         content = pdf(report, look, progress)
     else:
-        content = {"html": html, "pptx": pptx}[kind](report, look, progress, own)
+        content = {"html": html, "pptx": pptx}[kind](report, look, progress, user_file)
     progress.step(1, 1, "writing")
     write_bytes(path, content)
 
@@ -110,7 +110,7 @@ def write_live(
     *,
     colours: str = "soft",
     command: str = "",
-    own: Path | None = None,
+    css: Path | None = None,
     progress: Progress | None = None,
 ) -> Material:
     """Write the page in which its reader chooses n (`desktop.data.live`); returns what it was drawn from.
@@ -123,7 +123,7 @@ def write_live(
     from desktop.data.live import live_page
 
     palettes = {look.name: asdict(coloured(look, colours)) for look in (LIGHT, DARK)}
-    style = "" if own is None else read_style_sheet(own)
+    style = "" if css is None else read_style_sheet(css)
     content, material = live_page(subject, palettes, command, today(), progress, style)
     write_bytes(path, content)
     return material
@@ -138,9 +138,9 @@ def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
     return replace(looks, width=width, height=height, points=8.5, dark=False)
 
 
-def html(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
+def html(report: Report, looks: Look, progress: Progress, user_file: Path | None = None) -> bytes:
     """One HTML file."""
-    style = "" if own is None else read_style_sheet(own)
+    style = "" if user_file is None else read_style_sheet(user_file)
     advance = _counting(report, progress)
 
     def draw(picture: Picture) -> str:
@@ -152,9 +152,9 @@ def html(report: Report, looks: Look, progress: Progress, own: Path | None = Non
     return to_html(report, draw, own_style=style).encode()
 
 
-def pptx(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
+def pptx(report: Report, looks: Look, progress: Progress, user_file: Path | None = None) -> bytes:
     """Slides, whose text can be read from the last row."""
-    template = None if own is None else read_template(own)
+    template = None if user_file is None else read_template(user_file)
     looks = looks if template is None else replace(looks, dark=template.dark)
     size = slides.picture_size(slides.OWN if template is None else template.room)
     advance = _counting(report, progress)

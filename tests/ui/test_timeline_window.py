@@ -271,7 +271,7 @@ def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: TracePage) -> None
     assert column[0] == QColor(view._theme.computing)
     assert column[-1] == QColor(view._theme.io)
     send(view, QEvent.Type.MouseMove, QPointF(x + 0.5, view._y(row + 0.5)), Qt.MouseButton.NoButton)
-    assert any("also holds I/O" in line for line in view._tip)
+    assert any("also in this column: I/O" in line for line in view._tip)
 
 
 def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None:

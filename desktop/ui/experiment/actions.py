@@ -82,7 +82,7 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
                       "Copy the table with headings, for a spreadsheet",
                       lambda w: w.copy_effects(), ("Ctrl+Alt+C",), _read),
     *(_step(number, name) for number, name in enumerate(STEPS)),
-    ExperimentCommand("half", "Half effects", "View", "Show the model's coefficients instead of full effects",
+    ExperimentCommand("half", "Coefficients (half effects)", "View", "Show the model's coefficients",
                       lambda w: w.toggle_half(), ("H",), _something,
                       lambda w: w.bench.snapshot.project.analysis.half, rule=True),
     ExperimentCommand("nothing", "Clear selection", "View", "Unmark the effect",

@@ -80,7 +80,7 @@ class CompareStep(Step):
         )
         self.half_se = set_up(
             QDoubleSpinBox(), range=(0, 1e9), decimals=4, singleStep=0.01, specialValueText="from replicates",
-            accessibleName="Standard error of a half effect", valueChanged=lambda _: self._draw(),
+            accessibleName="Standard error of a coefficient", valueChanged=lambda _: self._draw(),
             toolTip="Where there are no replicates, as another experiment or a report says it",
         )  # fmt: skip
         self.verdict = quiet()
@@ -174,24 +174,24 @@ class CompareStep(Step):
         return compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
 
     def _all(self) -> list[ComparedTable]:
-        this, new = self._this_table(), self.bench.snapshot
-        return [*([this] if this else []), *new.parts, *new.project.tables]
+        this_table, new = self._this_table(), self.bench.snapshot
+        return [*([this_table] if this_table else []), *new.parts, *new.project.tables]
 
     def _draw(self) -> None:
         new = self.bench.snapshot
-        this, others = self._this_table(), new.project.tables
+        this_table, tables = self._this_table(), new.project.tables
         fixed_cells = frozenset(("Processors", "Delay"))  # by the parts of a table themselves
-        listed = [(_THIS, this, "strong", frozenset[str]())] if this else []
+        listed = [(_THIS, this_table, "strong", frozenset[str]())] if this_table else []
         listed += [(f"{_THIS}{k}", part, "", fixed_cells) for k, part in enumerate(new.parts)]
-        listed += [(str(k), table, "", frozenset[str]()) for k, table in enumerate(others)]
+        listed += [(str(k), table, "", frozenset[str]()) for k, table in enumerate(tables)]
         rows = []
         for key, entry, tone, fixed in listed:
             base = entry.unperturbed if math.isfinite(entry.unperturbed) else None
             cells = (entry.name, _plain(entry.processors), _plain(entry.delay), len(entry.effects), base)
             rows.append(TableRow(cells, key, tone, str(entry.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
-        self._draw_barriers(this)
-        self._draw_versions(this, others)
+        self._draw_barriers(this_table)
+        self._draw_versions(this_table, tables)
         self._draw_scaling()
         self._draw_single(new)
         self._draw_many()
@@ -199,9 +199,9 @@ class CompareStep(Step):
         for view in self._terms:
             view.select_key(new.selected)
 
-    def _draw_barriers(self, this: ComparedTable | None) -> None:
+    def _draw_barriers(self, table: ComparedTable | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
-        pairs = effect_comparison.barriers(this, cost, cost_se) if this else ()
+        pairs = effect_comparison.barriers(table, cost, cost_se) if table else ()
         self.barrier_words.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
@@ -212,15 +212,15 @@ class CompareStep(Step):
         )
         self.barriers.show_rows(*effect_rows.barriers(pairs))
 
-    def _draw_versions(self, this: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
+    def _draw_versions(self, table: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
-        if this is None or not others:
+        if table is None or not others:
             self.versions.show_rows((), [])
             self.version_words.setText("Add the table of another version of the program.")
             return
         other = others[self.other.currentData()]
         try:
-            terms = effect_comparison.normalised(this, other)
+            terms = effect_comparison.normalised(table, other)
         except ValueError as error:
             self.version_words.setText(f"Versions cannot be compared: {error}.")
             terms = ()
@@ -229,7 +229,7 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        self.versions.show_rows(*effect_rows.versions(this.name, other.name, terms))
+        self.versions.show_rows(*effect_rows.versions(table.name, other.name, terms))
 
     def _draw_scaling(self) -> None:
         try:
@@ -277,7 +277,7 @@ class CompareStep(Step):
         )
         lines = (
             ("mean", t.mu, t.se, "μ"),
-            (factor, t.factor, t.se, "half effect of the delay"),
+            (factor, t.factor, t.se, "coefficient of the delay"),
             (scale, t.scale, t.se, "half the change from fewer to more processors"),
             (f"{factor}:{scale}", t.interaction, t.se, "interaction"),
             ("threshold", t.threshold, None, "an interaction below this scales"),

@@ -252,8 +252,8 @@ class DesignStep(Step):
         )
         if new.offers:
             factors = len(experiment.names)
-            wanted, needed = roman(least), smallest_runs(factors, least)
-            why = f"None fits: {factors} factors in resolution {wanted} need {needed} treatments."
+            resolution, needed = roman(least), smallest_runs(factors, least)
+            why = f"None fits: {factors} factors in resolution {resolution} need {needed} treatments."
         self.why.setText("" if rows else why)
         self.why.setVisible(not rows)
 

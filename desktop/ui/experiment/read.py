@@ -70,7 +70,7 @@ _INNER = {
     "minimum": "minimum of repeats",
     "mean": "mean of repeats",
 }
-_EFFECT_KINDS = {"full": "full effects", "half": "half effects (coefficients)"}
+_EFFECT_KINDS = {"full": "full effects", "half": "coefficients (half effects)"}
 
 
 class ReadStep(Step):

@@ -144,9 +144,9 @@ class SettingsPane(QWidget):
         box = choices(values, name=name, narrow=6)
         set_up(box, currentTextChanged=box.setToolTip, toolTip=box.currentText())
 
-        def chosen(_: int) -> None:
+        def changed(_: int) -> None:
             if not self._showing:
                 act(box.currentData())
 
-        box.currentIndexChanged.connect(chosen)
+        box.currentIndexChanged.connect(changed)
         return box

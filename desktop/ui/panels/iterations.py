@@ -184,8 +184,8 @@ class IterationsPanel(Panel):
             quantity(t, "s", 4) + ("" if one is None else f" ({one.words})")
             for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
         )
-        where = f", with breakpoints at {inner}" if inner else ""
-        words = f"{level.sentence} Phases in an iteration: {self._fit.n}{where}."
+        places = f", with breakpoints at {inner}" if inner else ""
+        words = f"{level.sentence} Phases in an iteration: {self._fit.n}{places}."
         self.chart.set_content(fold_chart(level, self._fit, firm), words)
         text = "The phases of this iteration in every iteration of the run"
         _offer(self.inner, level.loop.count * self._fit.n, text)

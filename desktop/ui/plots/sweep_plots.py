@@ -212,7 +212,7 @@ class BreakpointPicture(SweepPlot):
         return sweep_charts.breakpoint_chart(self._rows, self._first, self._selection(), empty=_NOTHING_YET)
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
-        """(breaks, breakpoint_low, breakpoint_high) of n = first, first+1, ..., (n+1,), s; empty clears."""
+        """(breakpoints, low, high) of n = first, first+1, ..., (n+1,), s; empty clears."""
         self._rows = [
             (np.asarray(b, float), np.asarray(lo, float), np.asarray(hi, float)) for b, lo, hi in rows
         ]

@@ -480,9 +480,9 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float, nam
         rows.append(f"{names(level.region)}: {moment.activity.name.lower()}")
     rows.append(f"lasts {quantity(end - begin, 's')} from {scales.format_time(begin, pixel)}")
     if (moment.begin_s, moment.end_s) != (begin, end):
-        rows.append(f"of that {quantity(moment.end_s - moment.begin_s, 's')} without a call, here")
+        rows.append(f"exclusive time here: {quantity(moment.end_s - moment.begin_s, 's')}")
     if moment.levels:
-        rows.append(f"{moment.depth} deep")
+        rows.append(f"call depth {moment.depth}")
     for c in timeline.collectives(time_s, time_s, 8, location) or []:
         root = "" if c.root < 0 else f", root {_rank(timeline, c.root)}"
         called = timeline.communicators.get(c.communicator, f"communicator {c.communicator}")

@@ -912,7 +912,7 @@ class TimelineView(TimePlot):
             names = [self._class_name(dominant)]
             others = [c for c in range(gantt.CLASSES - 1) if hidden >> c & 1 and c != dominant]
             if others:
-                names.append("this column also holds {}".format(", ".join(map(self._class_name, others))))
+                names.append("also in this column: {}".format(", ".join(map(self._class_name, others))))
             return rows + names
         return rows
 
