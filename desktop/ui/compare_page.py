@@ -139,7 +139,7 @@ class ComparePage(Page):
 
     @guarded
     def hideEvent(self, event: QHideEvent) -> None:
-        """A hidden page compares nothing."""
+        """Stop comparing while the page is hidden."""
         super().hideEvent(event)
         self.bench.watch(False)
 
@@ -288,7 +288,7 @@ class ComparePage(Page):
         SystemsDialog(self, runs, dict(systems), choose).open()
 
     def to_model(self, one_system: bool | None) -> None:
-        """The durations of the phases as run times, on a page of the factor model."""
+        """Open the durations of the phases as run times on a page of the factor model."""
         from desktop.data.trace_rows import phase_rows
 
         if self.snapshot.alignment is not None:

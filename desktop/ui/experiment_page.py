@@ -153,7 +153,7 @@ class ExperimentPage(Page):
     # ---- files
 
     def open_path(self, path: Path) -> None:
-        """An experiment or a table of runs. Nothing is run."""
+        """Open an experiment or a table of runs; nothing is run."""
         self.bench.open(path)
 
     def choose_new(self) -> None:
@@ -169,7 +169,7 @@ class ExperimentPage(Page):
         self.ask_path("Open a table of runs", self.open_path, "Tables (*.csv *.tsv *.txt);;All files (*)")
 
     def choose_paste(self) -> None:
-        """A table from the clipboard; kept in a file, so that it can be opened again."""
+        """Open a table from the clipboard; kept in a file, so that it can be opened again."""
         text = QGuiApplication.clipboard().text()
         if not text.strip():
             self.bench.complain("the clipboard holds no text; copy a table with its heading first")
@@ -229,16 +229,16 @@ class ExperimentPage(Page):
     # ---- commands
 
     def show_step(self, number: int) -> None:
-        """Program, design, run, read, compare: 0 to 4."""
+        """Show a step, 0 to 4: program, design, run, read, compare."""
         self.steps.setCurrentIndex(number)
 
     def ask_pilot(self) -> None:
-        """Step 1, with the commands of a pilot to be read."""
+        """Show step 1 with the commands of a pilot, to be run if the user agrees."""
         self.show_step(0)
         self.program_page.ask_pilot()
 
     def ask_confirmation(self) -> None:
-        """Step 4, with the commands of runs that confirm to be read."""
+        """Show step 4 with the commands of runs that confirm, to be run if the user agrees."""
         self.show_step(3)
         self.read_page.ask_confirmation()
 
@@ -267,7 +267,7 @@ class ExperimentPage(Page):
         self.say("The effect table is on the clipboard")
 
     def copy_picture(self) -> None:
-        """The chart that has the focus, else the half-normal plot, on white whatever the theme."""
+        """Copy the chart that has the focus, else the half-normal plot, on white whatever the theme."""
         focus = self.focusWidget()
         chart = focus if isinstance(focus, Chart) else self.read_page.half_normal
         QGuiApplication.clipboard().setImage(chart.picture())

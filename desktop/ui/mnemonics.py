@@ -139,5 +139,5 @@ def _give(targets: Sequence[_Target]) -> None:
 
 
 def rename(widget: QLabel | QAbstractButton, text: str) -> None:
-    """Another text for what has its letter: it stays the same, if the text has it."""
+    """Set another text; its letter stays the same, if the text has it."""
     widget.setText(_marked(text, letter(widget.text())))

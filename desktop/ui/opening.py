@@ -86,7 +86,7 @@ class OpenDialog(Dialog):
         self._refresh()
 
     def options(self) -> OpenOptions:
-        """As the fields say."""
+        """How to open the trace, as the fields say."""
         return OpenOptions(
             format_id=self.kind.currentData(),
             time_unit=self.unit.currentData() if self.unit.isEnabled() else DETECT.time_unit,

@@ -200,7 +200,7 @@ class Settings:
             self._store.setValue(_place(window, command), list(keys) or "")
 
     def reset(self, *names: str) -> None:
-        """Preferences as at first, by their names in the file; "keys" stands for all keys."""
+        """Set preferences to their defaults, by their names in the file; "keys" stands for all keys."""
         for name in names:
             self._store.remove(name)
 

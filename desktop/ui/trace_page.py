@@ -860,11 +860,11 @@ class TracePage(Page):
             self.workbench.mark_regions(())
 
     def annotate(self) -> None:
-        """A remark over the selection, or at the pointer."""
+        """Ask for a remark over the selection, or at the pointer."""
         self.desk.annotate(self._cursor)
 
     def annotate_location(self) -> None:
-        """A remark on the location under the pointer, or of the state that was clicked or found."""
+        """Ask for a remark on the location under the pointer, or of the state that was clicked or found."""
         place = self.timeline.view.chosen_place if self.timeline.isVisible() else None
         if place is None:
             self.say("Point at a row of the timeline, or click a state in it")
@@ -889,8 +889,8 @@ class TracePage(Page):
             act(phase + 1)
 
     def copy_picture(self) -> None:
-        """The curve with the timeline below it if that is shown, or the picture of the panel that has the
-        focus, at twice its size on the clipboard, on white."""
+        """Copy the chart that has the focus, else the curve with the timeline if that is shown, at twice its
+        size, on white."""
         plot = self.focusWidget()
         if isinstance(plot, Chart):
             image, name = plot.picture(), plot.accessibleName() or "Plot"

@@ -224,7 +224,7 @@ class WatchPage(Page):
         self._passed = _UNSEEN  # what was missed is seen at once
 
     def step(self, by: int) -> None:
-        """Fit with `by` phases more."""
+        """Fit `by` more phases."""
         fit = self.snapshot.fit
         if fit is not None:
             self.watcher.choose(n=min(max(fit.requested + by, 1), SWEEP))

@@ -279,7 +279,7 @@ def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None
     send(view, QEvent.Type.MouseMove, place(view, 0.065, 4), Qt.MouseButton.NoButton)
     qtbot.waitUntil(lambda: any("MPI_Recv" in line for line in view._tip))
     tip = "\n".join(view._tip)
-    assert "MPI_Recv: idle" in tip and "lasts 40.00 ms from 50 ms" in tip and "2 deep" in tip
+    assert "MPI_Recv: idle" in tip and "lasts 40.00 ms from 50 ms" in tip and "call depth 2" in tip
     assert "message from rank 0: 2.048 kB" in tip and "30.00 ms on its way" in tip
     send(view, QEvent.Type.MouseMove, place(view, 0.7005, 4), Qt.MouseButton.NoButton)
     qtbot.waitUntil(lambda: any("Barrier in communicator 5" in line for line in view._tip))

@@ -54,7 +54,7 @@ _THIS = "here"
 
 
 class CompareStep(Step):
-    """Each tab says what it needs when it cannot show anything."""
+    """Compares tables of effects; each tab says what it needs when it cannot show anything."""
 
     title = "Compare"
 

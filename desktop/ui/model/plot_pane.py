@@ -123,7 +123,7 @@ class PlotPane(QWidget):
             self._draw()
 
     def picture(self) -> QImage:
-        """Of the plot in sight; of two the first, or the one that has the focus."""
+        """A picture of the plot in sight; of two the first, or the one that has the focus."""
         plots = list(self._pages[self.tabs.currentIndex()])
         return next((plot for plot in plots if plot.hasFocus()), plots[0]).picture()
 

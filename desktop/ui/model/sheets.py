@@ -16,7 +16,7 @@ class SheetView(FrameView):
         super().__init__(name, copies_one=True)
 
     def show_sheet(self, sheet: ResultSheet) -> None:
-        """Another sheet; rows of the same keys stay selected."""
+        """Show another sheet; rows of the same keys stay selected."""
         if sheet.frame is None:
             self.show_frame(None, self.frames.columns)
             return
@@ -28,5 +28,5 @@ class SheetView(FrameView):
         )
 
     def select(self, lines: frozenset[int]) -> None:
-        """Select the rows of some keys, without telling anybody."""
+        """Select the rows of some keys, without a signal."""
         self.select_keys(lines)

@@ -62,7 +62,7 @@ class Knob(QSlider):
 
     @property
     def number(self) -> float:
-        """Its value."""
+        """The number that the knob's position stands for."""
         k = self.value()
         if k == 0 and self._first is not None:
             return self._first

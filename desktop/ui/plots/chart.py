@@ -277,7 +277,7 @@ class Chart(PlotView):
         self._rebuild()
 
     def show_all(self) -> None:
-        """All values, on axes as the chart has them at first."""
+        """Show all values, on axes as the chart has them at first."""
         self._choices = {}
         self._rebuild()
 

@@ -78,12 +78,12 @@ class Legend:
 
     @staticmethod
     def width(metrics: QFontMetrics, entries: list[LegendItem]) -> float:
-        """The logical pixels that all of them take."""
+        """Logical pixels that all entries take."""
         em = metrics.height()
         return sum(_wide(e, em) + 5 + metrics.horizontalAdvance(e.label) + em for e in entries)
 
     def paint(self, painter: QPainter, row: QRectF, entries: list[LegendItem], theme: Theme) -> float:
-        """The logical x at which the row is free again."""
+        """Paint the entries into a row; returns the logical x at which they end."""
         self._places.clear()
         metrics = painter.fontMetrics()
         em, x, y = metrics.height(), row.left(), row.center().y()

@@ -66,7 +66,7 @@ class MessageForm(QWidget):
         self.show_filter(self._filter)
 
     def set_communicators(self, names: dict[int, str]) -> None:
-        """What the communicators of the trace are called, as far as they have names."""
+        """Set the names of the trace's communicators, as far as they have any."""
         if names != self._communicators:
             self._communicators = names
             field = self.fields["communicator"]

@@ -19,7 +19,7 @@ class Navigation:
         self.reset(0.0, 1.0)
 
     def reset(self, start: float, end: float) -> None:
-        """A new run: all of it is seen, nothing was seen before."""
+        """Begin with another run: all of it is visible, and there is no history."""
         self.start, self.end = start, end
         self.a, self.b = start, end
         self._past: list[tuple[float, float]] = []

@@ -57,12 +57,12 @@ class NoteItems:
         self._flags: list[Flag] = []
 
     def set(self, notes: Sequence[Annotation], locations: Sequence[str] = ()) -> None:
-        """`locations`: what those of the trace are called."""
+        """Draw these annotations; `locations`: the names that theirs refer to."""
         self._notes, self._locations = tuple(notes), tuple(locations)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Those that are drawn, as figures take them."""
+        """The annotations that are drawn, as figures take them."""
         return marks(self._notes, self._locations)
 
     def at(self, p: QPointF) -> Flag | None:

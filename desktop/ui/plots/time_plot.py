@@ -379,7 +379,7 @@ class TimePlot(PlotView):
         return self._nav
 
     def follow(self) -> None:
-        """Another plot has changed the range."""
+        """Redraw, as another plot has changed the range."""
         self._redraw()
 
     def visible_range(self) -> tuple[float, float]:
@@ -762,7 +762,7 @@ def box_of(metrics: QFontMetrics, rows: list[str], x: float, top: float, bounds:
 def paint_box(
     painter: QPainter, rows: list[str], x: float, top: float, bounds: QRectF, theme: Theme
 ) -> QRectF:
-    """Lines of text in a box, see `box_of`; the box."""
+    """Paint lines of text in a box, see `box_of`; returns the box."""
     metrics = painter.fontMetrics()
     box = box_of(metrics, rows, x, top, bounds)
     painter.setPen(QPen(QColor(theme.border), 1))

@@ -74,12 +74,12 @@ class TimelineRows:
         return any(len(p.locations) > 1 for p in self._processes)
 
     def sort(self, order: str) -> None:
-        """One of `ORDERS`: as in the trace, most busy first, earliest first, or as dragged."""
+        """Sort by one of `ORDERS`: as in the trace, most busy first, earliest first, or as dragged."""
         self.order = order
         self._arrange()
 
     def take_over(self, former: TimelineRows) -> None:
-        """Order, also by hand, and which processes are open, as in former rows of the same trace."""
+        """Take order, also by hand, and open processes from former rows of the same trace."""
         if len(former._processes) == len(self._processes):
             self._by_hand = list(former._by_hand)
             for process, old in zip(self._processes, former._processes, strict=True):
