@@ -2,7 +2,8 @@
 
 Nothing is computed here. A `Run` calls what the commands call (`desktop.commands.run_options`); its answers
 hold what `core` and `data` return, with `Answer.to_frame` and a display for notebooks. Units of the columns
-are in ``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract."""
+are in ``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract.
+"""
 
 from __future__ import annotations
 

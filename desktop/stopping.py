@@ -3,7 +3,8 @@
 A request sets a flag and raises no exception, which could come between any two lines of Python: files would
 stay half written, and in callbacks of libraries it would be lost. Work that reports its progress ends at its
 next `Progress.step`. A process that has not ended `PATIENCE` seconds later, or gets a second request, exits
-at once, after its temporary files were removed (`leave_no`)."""
+at once, after its temporary files were removed (`leave_no`).
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ def limited(project: Project, limit: Span | None, whole: Span) -> Project:
 
     An earlier limit is removed first, so that nothing is lost by going from one to another. Breakpoints by
     hand come back as they were, with what was changed by hand inside of the limit; where another fit was
-    asked for inside, as they were before."""
+    asked for inside, as they were before.
+    """
     phases = _whole(project, whole)
     if limit is None:
         return replace(project, phases=phases, limit=None, aside=None)

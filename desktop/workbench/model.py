@@ -90,7 +90,8 @@ class PhaseSettings:
     rule of `desktop.core.phases.fit_breakpoints`. `suggested`: the breakpoints are those suggested, not set
     by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
     the period or time constant of the models that have one, None: as searched. `also`: the model of a space
-    (`desktop.core.bases`) that the models that mix degrees may choose too."""
+    (`desktop.core.bases`) that the models that mix degrees may choose too.
+    """
 
     model: str = DEFAULT_MODEL
     n: int = 1
@@ -446,7 +447,8 @@ class KeptExperiment:
 
     `sha256`: of the description or table when it was last opened, "" before. `where` and `left_out`: rows of
     a table, see `desktop.workbench.experimenting.ImportedTrials`. `trace`: where effects are pinned to
-    regions; `regions`: factor -> region that the user says it is."""
+    regions; `regions`: factor -> region that the user says it is.
+    """
 
     path: Path
     sha256: str = ""

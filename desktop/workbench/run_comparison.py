@@ -1,7 +1,8 @@
 """The comparison of a project's runs: which of them, on what axis, their phases matched, their differences.
 
 Its settings are a `desktop.workbench.model.Comparison`, which the project saves and undoes; results are
-computed beside the window, and the last request wins. Commands call the same functions."""
+computed beside the window, and the last request wins. Commands call the same functions.
+"""
 
 from __future__ import annotations
 
