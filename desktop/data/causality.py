@@ -46,7 +46,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -174,7 +174,8 @@ class Causality:
     def _match(self, progress: Progress) -> None:
         """Match messages and collective operations, and sort all operations by location and time."""
         store, clocks, places = self._store, self._all_clocks, len(self._store.locations)
-        progress.step(0, 0, "waiting")
+        step = partial(progress.step, 0, 0, "waiting")  # between parts that take seconds of a large trace
+        step()
         if store.has("links"):
             index, (sent, arrived, peer, size) = store.whole("links", "time", "arrival", "peer", "bytes")
             sender, receiver = np.repeat(np.arange(places, dtype=np.int32), index[:, 1]), peer
@@ -183,8 +184,10 @@ class Causality:
             sender, receiver, sent, arrived, size = (
                 np.concatenate([np.zeros(0, np.int64), *(part[k] for part in parts)]) for k in range(5)
             )
+        step()
         sender, receiver = sender.astype(np.int32), receiver.astype(np.int32)
         sent, arrived = corrected(sent, sender, *clocks), corrected(arrived, receiver, *clocks)
+        step()
         where, time, key = [sender, receiver], [sent, arrived], [np.arange(sent.size, dtype=np.int32)] * 2
         kind = [np.full(sent.size, what, np.uint8) for what in (ideal.SEND, ideal.RECEIVE)]
         known = [depends(text) for text in store.texts]
@@ -220,11 +223,14 @@ class Causality:
             got_most.append(np.maximum.reduceat(matched.received, matched.start[:-1]))
             instances += members.size
         self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sent_most, got_most)))
+        step()
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
+        step()
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
             np.zeros(order.size, np.int64), np.full(order.size, -1, np.int32),
         )  # fmt: skip
+        step()
         place = np.empty(order.size, np.int32)
         place[order] = np.arange(order.size, dtype=np.int32)
         n = sent.size
@@ -390,6 +396,7 @@ class Causality:
         if (which[1:] < which[:-1]).any():
             order = np.argsort(which, kind="stable")
             which, message, posted = which[order], message[order], posted[order]
+        progress.step(0, 0, "waiting")
         of_place = np.searchsorted(which, calls.start.astype(which.dtype))
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.critical_path import PathLine
+from desktop.data import causality
 from desktop.data.causality import Causality
 from desktop.data.causes import Causes
 from desktop.data.statistics import Statistics
 from desktop.data.store import open_store
 from desktop.data.utilization import Rules
-from desktop.progress import Progress
+from desktop.progress import Cancelled, Progress
 from tests.programs import exact
 from tests.programs.exact import Made, Steps
 
@@ -32,6 +33,24 @@ def found(made: Made) -> Iterator[Causes]:
         open_store(exact.write(made, Path(folder) / "made.h5")) as store,
     ):
         yield Causes(store, Causality(store, Rules(), Progress()), Progress())
+
+
+@pytest.mark.parametrize("part", ["corrected", "in_places"])
+def test_who_waits_for_whom_is_given_up_between_its_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    """A window that closes does not wait until all messages of a large trace are matched."""
+    progress, whole = Progress(), getattr(causality, part)
+
+    def last(*given: object) -> object:
+        progress.cancel()
+        return whole(*given)
+
+    monkeypatch.setattr(causality, part, last)
+    monkeypatch.setattr(causality, "Operations", lambda *_: pytest.fail("it went on"))
+    made = exact.run([[("work", "a", 3), ("send", 1, 0)], [("recv", 0, 0)]], [0, 0])
+    with open_store(exact.write(made, tmp_path / "made.h5")) as store, pytest.raises(Cancelled):
+        Causality(store, Rules(), progress)
 
 
 @st.composite
