@@ -75,8 +75,8 @@ def _print_sweep(
 ) -> None:
     from desktop.core.selection import search
 
-    model = options.phases.model
-    result, suggestion = search(curve, model, to=options.max_n, known=landmarks, basis=options.phases.basis)
+    model, basis = options.phases.model, options.phases.basis
+    result, suggestion = search(curve, model, to=options.max_n, landmarks=landmarks, basis=basis)
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
         for fit in result.fits

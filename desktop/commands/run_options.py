@@ -228,7 +228,7 @@ class CommandRun:
             return None
         with terminal_progress() as progress:
             events = structure(self.store, self.use, progress)
-        return events.known(self.curve, marks_of(self.options.settings.annotations))
+        return events.landmarks(self.curve, marks_of(self.options.settings.annotations))
 
     def fit(self, *, suggested: bool = False) -> PhaseFit:
         """The phases of the options or the project; of equally good breakpoints those at structure events, as
@@ -243,7 +243,7 @@ class CommandRun:
         from desktop.core.selection import search
 
         phases = self.options.phases
-        sweep, suggestion = search(self.curve, phases.model, known=self.landmarks, basis=phases.basis)
+        sweep, suggestion = search(self.curve, phases.model, landmarks=self.landmarks, basis=phases.basis)
         return suggestion.fit(self.curve, sweep), suggestion.reason
 
     def names(self, model: PhaseFit) -> tuple[str, ...]:

@@ -97,18 +97,20 @@ class _Candidates:
     fits: Ints
 
 
-def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[float] = ()) -> Choice | None:
+def choose(
+    curve: StepCurve, sweep: Sweep, landmarks: Landmarks, locked: Sequence[float] = ()
+) -> Choice | None:
     """Choose the breakpoints of a run, with the `locked` ones (s); None if these are closer together than the
-    shortest phase. `swept`: fits of all numbers of phases up to `SWEEP` at least."""
+    shortest phase. `sweep`: fits of all numbers of phases up to `SWEEP` at least."""
     start, span = curve.start, curve.duration
     level = curve.means(BINS) / max(curve.capacity, 1e-300)
-    fits = [fit for fit in swept.fits if fit.requested <= SWEEP]
-    candidates = _candidates(known, fits, start, span, locked)
+    fits = [fit for fit in sweep.fits if fit.requested <= SWEEP]
+    candidates = _candidates(landmarks, fits, start, span, locked)
     costs = _Costs(
         level,
         candidates,
-        known.state * np.where(known.things < 0, _MESSAGES, 1.0)[:, None],
-        _DEGREES.get(swept.model, 2),
+        landmarks.state * np.where(landmarks.things < 0, _MESSAGES, 1.0)[:, None],
+        _DEGREES.get(sweep.model, 2),
         1 / max(curve.capacity, 1),
     )
     choice = costs.choose(candidates, len(fits))
@@ -116,7 +118,7 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
 
 
 def _candidates(
-    known: Landmarks, fits: list[PhaseFit], start: float, span: float, locked: Sequence[float]
+    landmarks: Landmarks, fits: list[PhaseFit], start: float, span: float, locked: Sequence[float]
 ) -> _Candidates:
     """Locked times, events and breakpoints of fits, only one where several are near."""
     inner = [fit.breaks[1:-1] for fit in fits]
@@ -128,13 +130,13 @@ def _candidates(
         return int(np.unique(of[np.abs(every - t) <= 2 * NEAR * span]).size)
 
     for t in locked:
-        held = next((e for e in known.events if abs(e.time_s - t) <= NEAR * span), None)
+        held = next((e for e in landmarks.events if abs(e.time_s - t) <= NEAR * span), None)
         candidates.append((t, -_LOCKED, held, lasting(t)))
 
     def weight(e: Landmark) -> tuple[bool, float, float]:
         return (e.what is None, -_price(e), -(e.high_s - e.low_s))
 
-    for event in sorted(known.events, key=weight, reverse=True):
+    for event in sorted(landmarks.events, key=weight, reverse=True):
         if all(abs(event.time_s - t) > NEAR * span for t, *_ in candidates):
             price = _price(event)
             candidates.append((event.time_s, price, event, lasting(event.time_s)))
@@ -144,7 +146,7 @@ def _candidates(
     for i in np.argsort(-count, kind="stable").tolist():
         t = float(every[i])
         if all(abs(t - other) > NEAR * span for other, *_ in candidates):
-            beats = any(begin <= t <= end for begin, end, _ in known.beating)
+            beats = any(begin <= t <= end for begin, end, _ in landmarks.beating)
             often = min(1.0, count[i] / (0.5 * len(fits)))
             candidates.append(
                 (

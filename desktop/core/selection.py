@@ -87,7 +87,7 @@ def search(
     locked: Sequence[float] = (),
     to: int = 0,
     stop: Bytes | None = None,
-    known: Landmarks | None = None,
+    landmarks: Landmarks | None = None,
     basis: Basis | str | None = None,
 ) -> tuple[Sweep, Suggestion]:
     """A sweep and the suggested number of phases, found by fitting more phases while that pays.
@@ -100,17 +100,18 @@ def search(
     ----------
     to : the sweep goes at least up to this n, and so does the search if it is beyond `LIMIT`.
     locked, stop, basis : as for `desktop.core.phases.fit`.
-    known : structure of the run. If there is any, it decides together with the curve (`desktop.core.choice`),
-        and of equally good breakpoints of a fit those at events are taken (`at_events`). None: the curve
-        alone, as in the published tables. For a curve that is not the utilization, the curve alone also
-        decides where as many phases without events fit it better, as a metric may be unrelated to them.
+    landmarks : structure of the run. If there is any, it decides together with the curve
+        (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
+        (`at_events`). None: the curve alone, as in the published tables. For a curve that is not the
+        utilization, the curve alone also decides where as many phases without events fit it better, as a
+        metric may be unrelated to them.
 
     Raises
     ------
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
-    if known is not None and (known.events or known.things.size):
-        swept, suggested = _with_structure(curve, model, locked, to, stop, known, basis)
+    if landmarks is not None and (landmarks.events or landmarks.things.size):
+        swept, suggested = _with_structure(curve, model, locked, to, stop, landmarks, basis)
         if curve.quantity == PROCESSORS or _fits(curve, swept, suggested):
             return swept, suggested
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
@@ -140,7 +141,7 @@ def _with_structure(
     locked: Sequence[float],
     to: int,
     stop: Bytes | None,
-    known: Landmarks,
+    landmarks: Landmarks,
     basis: Basis | str | None,
 ) -> tuple[Sweep, Suggestion]:
     alone = sweep(
@@ -151,7 +152,7 @@ def _with_structure(
         stop=stop,
         basis=basis,
     )
-    choice = choose(curve, alone, known, locked)
+    choice = choose(curve, alone, landmarks, locked)
     if choice is None:  # locked breakpoints are closer together than the shortest phase of the choice
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
 
@@ -166,12 +167,12 @@ def _with_structure(
     runner_up = None if second is None else (asked(second.breaks), second.reason)
     suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
     swept = extend(curve, alone, max(to, n), locked=locked, stop=stop)
-    fits = tuple(at_events(curve, one, known, locked) for one in swept.fits)
+    fits = tuple(at_events(curve, one, landmarks, locked) for one in swept.fits)
     return replace(swept, fits=fits), suggestion
 
 
 def at_events(
-    curve: StepCurve, best: PhaseFit, known: Landmarks | None, locked: Sequence[float] = ()
+    curve: StepCurve, best: PhaseFit, landmarks: Landmarks | None, locked: Sequence[float] = ()
 ) -> PhaseFit:
     """An equally good fit with breakpoints at structure events inside their ranges, as far as epsilon does
     not grow.
@@ -179,17 +180,17 @@ def at_events(
     Of several events in a range, that shared by most processors comes first. The ranges stay those of `best`.
     Fits of more than `SWEEP` phases are returned unchanged.
     """
-    if known is None or not 1 < best.n <= SWEEP:
+    if landmarks is None or not 1 < best.n <= SWEEP:
         return best
-    breaks, time = best.breaks.copy(), np.array([event.time_s for event in known.events])
+    breaks, time = best.breaks.copy(), np.array([event.time_s for event in landmarks.events])
     moved = best
     for i in range(1, best.n):
         low, high = best.breakpoint_low[i], best.breakpoint_high[i]
         inside = np.flatnonzero((time >= low) & (time <= high))
         if not inside.size or high - low <= 1e-9 * curve.duration or float(breaks[i]) in locked:
             continue
-        event = known.events[
-            min(inside, key=lambda k: (not_shared(known.events[k]), abs(time[k] - breaks[i])))
+        event = landmarks.events[
+            min(inside, key=lambda k: (not_shared(landmarks.events[k]), abs(time[k] - breaks[i])))
         ]
         if not breaks[i - 1] < event.time_s < breaks[i + 1]:
             continue
@@ -215,15 +216,15 @@ def at_events(
     )
 
 
-def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
+def events_at(best: PhaseFit, landmarks: Landmarks | None) -> list[list[Landmark]]:
     """For each inner breakpoint (n - 1) the structure events inside its range or within `NEAR` of the run
     from it, nearest first."""
-    if known is None:
+    if landmarks is None:
         return [[] for _ in range(best.n - 1)]
     near = NEAR * float(best.breaks[-1] - best.breaks[0])
     return [
         sorted(
-            (e for e in known.events if min(low, t - near) <= e.time_s <= max(high, t + near)),
+            (e for e in landmarks.events if min(low, t - near) <= e.time_s <= max(high, t + near)),
             key=lambda e: abs(e.time_s - t),
         )
         for t, low, high in zip(

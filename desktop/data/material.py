@@ -251,7 +251,7 @@ def gather(
         locked=subject.locked,
         to=subject.n or 0,
         stop=stop,
-        known=known,
+        landmarks=known,
         basis=subject.basis,
     )
     if subject.breaks is not None:
@@ -319,7 +319,7 @@ def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> La
         return None
     everywhere = [mark for mark in subject.marks if not mark.where]
     marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
-    return structure.known(curve, sorted(marks))
+    return structure.landmarks(curve, sorted(marks))
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:

@@ -239,8 +239,8 @@ def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> t
 
     candidates = []
     for run, known in zip(runs, structures, strict=True):
-        events = None if known is None else known.known(run.curve)
-        candidates.append(Candidate(run.curve, events, *search(run.curve, "mixed", known=events)))
+        events = None if known is None else known.landmarks(run.curve)
+        candidates.append(Candidate(run.curve, events, *search(run.curve, "mixed", landmarks=events)))
     return common_breakpoints(candidates)
 
 

@@ -132,11 +132,11 @@ class Structure:
     stretches: Stretches
     regions: tuple[Region, ...]
 
-    def known(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
+    def landmarks(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
         """The structure events in the part of the run covered by a curve. `marks`: times (s) and texts of the
         user's annotations."""
         start, end = curve.start, curve.start + curve.duration
-        known = landmarks(
+        events = landmarks(
             self.stretches,
             start,
             end,
@@ -145,7 +145,7 @@ class Structure:
             marks=tuple(marks),
             next_to=lambda what, other: max(what, other) < -SIZES and abs(what - other) == 1,
         )
-        return with_standstills(known, curve)
+        return with_standstills(events, curve)
 
     def doings(self, curve: StepCurve) -> Doings:
         """The basis for names of phases, in the part covered by `curve`, the utilization."""

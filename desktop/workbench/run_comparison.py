@@ -410,7 +410,7 @@ def load_curve(
         use = build(store, run.project.rules or Rules(), progress)
         curve = build_curve(store, use, run.project.curve, progress)
         curve = curve if run.project.limit is None else curve.window(*run.project.limit)
-        return curve, structure(store, use, progress).known(curve, marks_of(run.project.annotations))
+        return curve, structure(store, use, progress).landmarks(curve, marks_of(run.project.annotations))
 
 
 def phased(
@@ -421,7 +421,7 @@ def phased(
     from desktop.core.contrast import Phased
 
     if phases is None:
-        sweep, suggestion = search(curve, PhaseSettings().model, known=landmarks)
+        sweep, suggestion = search(curve, PhaseSettings().model, landmarks=landmarks)
         return Phased(name, curve, suggestion.fit(curve, sweep))
     return Phased(name, curve, phases.fit(curve, landmarks))
 

@@ -325,9 +325,9 @@ def sweep_of(
     else:
         landmarks = None
         if run.structure is not None and key.marks is not None:
-            landmarks = run.structure.known(run.curve, key.marks)
+            landmarks = run.structure.landmarks(run.curve, key.marks)
         model, locked, _, basis = key
-        sweep = search(run.curve, model, locked=locked, stop=job.stop, known=landmarks, basis=basis)
+        sweep = search(run.curve, model, locked=locked, stop=job.stop, landmarks=landmarks, basis=basis)
         widened = SweepResult(*sweep, landmarks)
     job.step(0, 0)
     return widened

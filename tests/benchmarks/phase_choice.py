@@ -52,7 +52,7 @@ class Case:
     truth: tuple[float, ...]
 
     def known(self) -> Landmarks:
-        return self.made.known(self.curve)
+        return self.made.landmarks(self.curve)
 
 
 def score(found: Iterable[float], truth: Sequence[float], span: float, tolerance: float = TOLERANCE):

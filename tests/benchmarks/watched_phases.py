@@ -72,7 +72,8 @@ def cases(seed: int) -> Iterator[Case]:
                 with open_store(write(run, Path(folder) / f"{kind}-{steps}.h5")) as store:
                     use = build(store)
                     curve = use.curve()
-                    swept, suggested = search(curve, "mixed", known=structure(store, use).known(curve))
+                    events = structure(store, use).landmarks(curve)
+                    swept, suggested = search(curve, "mixed", landmarks=events)
                     breaks = suggested.fit(curve, swept).breaks[1:-1] - curve.start
                 yield Case(kind, curve, tuple(t for _, t in run.truth), tuple(breaks.tolist()))
 

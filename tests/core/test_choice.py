@@ -49,14 +49,14 @@ def test_what_real_programs_told_of_themselves_is_hit(tmp_path: Path) -> None:
 def test_how_far_one_looks_does_not_count(held_back: list[Case]) -> None:
     for one in held_back[:3]:
         known = one.known()
-        said = {search(one.curve, "mixed", to=to, known=known)[1] for to in (10, 15, 20, 30)}
+        said = {search(one.curve, "mixed", to=to, landmarks=known)[1] for to in (10, 15, 20, 30)}
         assert len(said) == 1
 
 
 @pytest.mark.parametrize("model", ["constant", "linear", "quadratic", "mixed", "budget"])
 def test_every_model_shows_the_chosen_breaks(held_back: list[Case], model: str) -> None:
     one = held_back[0]
-    swept, suggestion = search(one.curve, model, known=one.known())
+    swept, suggestion = search(one.curve, model, landmarks=one.known())
     shown = suggestion.fit(one.curve, swept)
     assert suggestion.chosen is not None and shown.n == len(suggestion.chosen) + 1
     assert suggestion.n == shown.requested and shown.note == AS_SUGGESTED
@@ -68,12 +68,12 @@ def test_every_model_shows_the_chosen_breaks(held_back: list[Case], model: str) 
 def test_locked_breaks_are_chosen(held_back: list[Case]) -> None:
     one = held_back[0]
     locked = (0.37 * one.curve.duration,)
-    _, suggestion = search(one.curve, "mixed", locked=locked, known=one.known())
+    _, suggestion = search(one.curve, "mixed", locked=locked, landmarks=one.known())
     assert suggestion.chosen is not None and locked[0] in [b.time_s for b in suggestion.chosen]
     close = (0.5 * one.curve.duration, 0.501 * one.curve.duration)
     found = choose(one.curve, one.swept, one.known(), close)
     assert found is None, "phases so short are not looked for"
-    assert search(one.curve, "mixed", locked=close, known=one.known())[1].chosen is None
+    assert search(one.curve, "mixed", locked=close, landmarks=one.known())[1].chosen is None
 
 
 def stretches(*rows: tuple[float, float, int, int], processors: int) -> Stretches:
@@ -255,7 +255,7 @@ def test_events_move_breaks_only_where_it_costs_nothing(held_back: list[Case]) -
 def test_a_curve_without_events_is_left_to_itself(tmp_path: Path) -> None:
     curve = StepCurve(np.array([0.0, 4.0, 8.0, 10.0]), np.array([4.0, 1.0, 3.0]), 4.0)
     pure = search(curve, "constant")
-    helped = search(curve, "constant", known=known())
+    helped = search(curve, "constant", landmarks=known())
     assert helped[1] == pure[1] and helped[1].chosen is None
 
 

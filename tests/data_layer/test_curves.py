@@ -477,8 +477,8 @@ def test_events_decide_about_a_metric_only_where_it_follows_them(tmp_path: Path,
     with open_store(tmp_path / "made.h5") as store:
         use = build(store)
         curve = build_curve(store, use, "metric:power")
-        known = structure(store, use).known(curve, ())
-        swept, suggestion = search(curve, "mixed", known=known)
+        known = structure(store, use).landmarks(curve, ())
+        swept, suggestion = search(curve, "mixed", landmarks=known)
         breaks = suggestion.fit(curve, swept).breaks[1:-1]
         assert breaks.size >= changes.size
         assert all(np.abs(breaks - t).min() < 0.01 for t in changes * 1e-6)
