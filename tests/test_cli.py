@@ -174,7 +174,7 @@ def test_time_unit_of_a_curve(capsys, tmp_path, curve_file):
     ("content", "said"),
     [
         (b"", "empty"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(200), "no kind"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(200), "no format"),
         (b"0 1\n2 2\n1 3\n4 0\n", "line 3"),
         (b"0 1\n1 oops\n2 0\n", "line 2"),
     ],
