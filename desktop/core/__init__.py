@@ -1,1 +1,1 @@
-"""Numbers: no files, no clock, no Qt."""
+"""Computation on numbers and arrays, without files, clocks or Qt."""

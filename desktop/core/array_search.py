@@ -1,4 +1,4 @@
-"""Reading an orthogonal array: runs ranked by their response, and the mean response of every level.
+"""Analysis of an orthogonal array: runs ranked by their response, and the mean response of every level.
 
 With more than two sizes of delay there is no linear effect to estimate; the array is a search for the setting
 with the best response (NISTIR 5131, section 3.2.1 and table 4).
@@ -17,7 +17,7 @@ from desktop.core.effects import Trials
 
 @dataclass(frozen=True)
 class LevelMean:
-    """Mean response of the runs that had `factor` at `level`, and their number."""
+    """Mean response of the runs with `factor` at `level`, and their number."""
 
     factor: str
     level: float
@@ -27,10 +27,10 @@ class LevelMean:
 
 @dataclass(frozen=True, eq=False)
 class ArraySearch:
-    """`order`: treatments (from 0) from the smallest mean response up; `names`, `settings` (levels by
-    factor), `mean` and `count` (trials) are theirs. `spread`: largest less smallest level mean by factor.
-    `base`: place in `order` of the run with every factor at its lowest level; -1 if it has no response.
-    `unseen`: treatments without a response."""
+    """`order`: treatments (from 0) by ascending mean response; `names`, `settings` (levels by factor), `mean`
+    and `count` (trials) are in this order. `spread`: largest minus smallest level mean by factor. `base`:
+    index in `order` of the run with every factor at its lowest level; -1 if it has no response. `unseen`:
+    number of treatments without a response."""
 
     factors: tuple[str, ...]
     order: tuple[int, ...]
@@ -44,7 +44,7 @@ class ArraySearch:
     unseen: int
 
     def percent(self, place: int) -> float:
-        """Mean response at a place of `order` as percent of that of the base; NaN without one."""
+        """Mean response at index `place` of `order` in percent of that of the base; NaN without one."""
         base = self.mean[self.base] if self.base >= 0 else np.nan
         return 100 * self.mean[place] / base if base else np.nan
 
@@ -101,7 +101,7 @@ def array_search(
 
 
 def array_search_of(data: Trials) -> ArraySearch:
-    """The same of trials whose x are sizes: rows of the same sizes are one treatment, called by the first.
+    """`array_search` of trials whose x are sizes: equal rows are one treatment, named after the first trial.
 
     Raises
     ------

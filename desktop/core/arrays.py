@@ -13,5 +13,5 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
 #: Of a type with named fields.
 Records: TypeAlias = NDArray[np.void]
-#: Of a type that is known only when the program runs, such as a column that is chosen by its name.
+#: Of a type that is known only at run time, such as a column that is chosen by its name.
 AnyArray: TypeAlias = NDArray[Any]

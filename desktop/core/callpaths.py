@@ -1,11 +1,11 @@
-"""Call paths: which regions were open in which order, as a tree.
+"""Call paths of a location, as a tree.
 
-A location's regions open at a time, the outermost first, are a path from the root of a tree (node 0, no
-region): (2, nodes) parent and region of each, a parent having a smaller number than its children. It grows
-while events are replayed (`desktop.core.open_regions`).
+The regions that are open at a time, the outermost first, are a path from the root of a tree (node 0, no
+region): (2, nodes) parent and region of each node, where parents have smaller numbers than their children. It
+grows while events are replayed (`desktop.core.open_regions`).
 
-The number of paths is bounded: beyond it a region is *folded*, it counts for one node of its own name
-whatever path it was on. What is opened inside a folded region is folded too. A folded node's parent is -1.
+The number of paths is bounded: beyond the limit a region is *folded*, that is, it counts for one node of its
+region whatever its path. Regions opened inside a folded region are folded too. A folded node's parent is -1.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import arithmetic, inlined, kernel
 
-#: Fields of the state of a replay (`desktop.core.open_regions`) that are the tree's: nodes, how many of them
-#: are folded, and how many open regions are.
+#: Fields of the state of a replay (`desktop.core.open_regions`) for the tree: number of nodes, of folded
+#: nodes, and of open regions that are folded.
 NODES, FOLDS, FOLDED = range(3)
 
 
 @inlined
 def child(parent: int, region: int, limit: int, tree: Ints, slots: Ints, state: Ints) -> int:
-    """The node of a region within a path; -1 if it is neither known nor may be made."""
+    """The node of a region within a path, added if necessary; -1 if it is unknown and may not be added."""
     if parent > 0 and tree[0, parent] < 0:
-        parent = -1  # folded, and so is all within
+        parent = -1  # folded, and so are all regions inside
     if parent >= 0:
         at = place(parent, region, tree, slots)
         if slots[at] > 0:
@@ -43,7 +43,7 @@ def child(parent: int, region: int, limit: int, tree: Ints, slots: Ints, state: 
 
 @inlined
 def place(parent: int, region: int, tree: Ints, slots: Ints) -> int:
-    """Where in the hash table a node is, or would be."""
+    """Index of a node in the hash table, or of the free slot for it."""
     mask = slots.size - 1
     h = np.uint64((parent + 1) << 32 | region) * np.uint64(0x9E3779B97F4A7C15)
     at = np.int64(h >> np.uint64(24)) & mask
@@ -57,7 +57,7 @@ def place(parent: int, region: int, tree: Ints, slots: Ints) -> int:
 
 @inlined
 def add(parent: int, region: int, at: int, tree: Ints, slots: Ints, state: Ints) -> int:
-    """A new node, the child of `parent` in `region`, found from now on at place `at` of the table."""
+    """Add a node, the child of `parent` in `region`, in slot `at` of the hash table; returns its number."""
     node = int(state[NODES])
     state[NODES] += 1
     tree[0, node] = parent
@@ -68,7 +68,7 @@ def add(parent: int, region: int, at: int, tree: Ints, slots: Ints, state: Ints)
 
 @arithmetic
 def plant(parent: Ints, region: Ints, regions: int, tree: Ints, slots: Ints, state: Ints) -> bool:
-    """Put known nodes, from 1 on, into an empty tree; False if they are none (a damaged file)."""
+    """Put known nodes, from 1 on, into an empty tree; False if they are invalid (a damaged file)."""
     for i in range(parent.size):
         if parent[i] < -1 or parent[i] > i or region[i] >= regions:
             return False
@@ -106,12 +106,13 @@ def accumulate(node: AnyArray, ticks: Ints, calls: Ints, sum_ticks: Ints, sum_ca
         sum_calls[node[i]] += calls[i]
 
 
-# ------------------------------------------------------------------ what follows from a tree
+# ------------------------------------------------------------------ sums over a tree
 
 
 @kernel
 def inclusive(tree: Ints, exclusive: Ints) -> Ints:
-    """(nodes, n) sums of `exclusive` over each node and all below it; folded nodes stand for themselves."""
+    """(nodes, n) sums of `exclusive` over each node and all below it; folded nodes only count for
+    themselves."""
     total = exclusive.copy()
     for node in range(tree.shape[1] - 1, 0, -1):
         parent = tree[0, node]
@@ -123,7 +124,7 @@ def inclusive(tree: Ints, exclusive: Ints) -> Ints:
 
 @kernel
 def outermost(tree: Ints) -> Flags:
-    """(nodes,) whether no ancestor of a node is of the same region."""
+    """(nodes,) whether no ancestor of a node has the same region."""
     outer = np.ones(tree.shape[1], np.bool_)
     for node in range(1, tree.shape[1]):
         above = tree[0, node]
@@ -140,8 +141,8 @@ def add_by_region(
     tree: Ints, first: Flags, own: Ints, within: Ints, calls: Ints, sum_own: Ints, sum_within: Ints,
     sum_calls: Ints,
 ) -> None:  # fmt: skip
-    """Add exclusive and inclusive ticks and calls (nodes, n) to those of the regions (regions, n);
-    inclusive ones where a region is `first` on its path, so that recursion counts once."""
+    """Add exclusive and inclusive ticks and calls (nodes, n) to the sums of regions (regions, n); inclusive
+    ones only where a region is `first` on its path, so that recursion counts once."""
     for node in range(1, tree.shape[1]):
         region = tree[1, node]
         for k in range(own.shape[1]):
@@ -153,7 +154,7 @@ def add_by_region(
 
 @kernel
 def add_by_class(classes: Ints, own: Ints, sums: Ints) -> None:
-    """Add ticks (nodes, n) to those of their activities (n, activities)."""
+    """Add ticks (nodes, n) to the sums of their activities (n, activities)."""
     for node in range(classes.size):
         for k in range(own.shape[1]):
             sums[k, classes[node]] += own[node, k]

@@ -1,4 +1,4 @@
-"""What numba makes of functions that `desktop.core.jit` marks: it compiles them or loads what it has kept."""
+"""Numba's compilation of functions that `desktop.core.jit` marks, and its cache of compiled ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from desktop.environment import alone
 
 
 class _Without(Loader):
-    """An import hook by which numba, imported in this thread, does without what it can do without: scipy and
-    yaml, which it takes for optional, and in a process of our own extensions of numba by others, for which it
-    would search the descriptions of all packages that are installed."""
+    """An import hook that hides from numba, imported in this thread, what it does not need: scipy and yaml,
+    which are optional for it, and in our own processes extensions of numba, for which it would search the
+    metadata of all installed packages."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
@@ -33,7 +33,7 @@ class _Without(Loader):
         return ModuleSpec(name, self) if name == "numba.core.entrypoints" and alone() else None
 
     def create_module(self, _: ModuleSpec) -> None:
-        """An ordinary one will do."""
+        """Use the default module."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["init_all"] = lambda: None
@@ -54,10 +54,10 @@ finally:
 
 
 class _Library(JITCodeLibrary):
-    """The machine code of a kernel. Numba parses the intermediate code that is kept with it whenever it is
-    loaded, half of the time that this takes; here only a kernel that is compiled and calls this one does."""
+    """The machine code of a kernel. Numba parses the cached intermediate code whenever a kernel is loaded,
+    half of the loading time; here it is parsed only when a kernel that calls this one is compiled."""
 
-    #: Kernels of others that are compiled in this process are kept as numba does it.
+    #: Kernels of other packages in this process are cached as by numba.
     ours = False
     _bitcode: bytes | None = None
 
@@ -72,7 +72,7 @@ class _Library(JITCodeLibrary):
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> object:
         name, _, (code, bitcode, *defined) = state
-        if not defined:  # numba itself, or a former version of this program, has kept it
+        if not defined:  # cached by numba itself, or by a former version of this program
             return super()._unserialize(codegen, state)
         self = codegen.create_library(name)
         self.ours = True
@@ -91,11 +91,11 @@ class _Library(JITCodeLibrary):
 
 JITCPUCodegen._library_class = _Library
 
-#: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
-#: are written there by a process with these two variables of the environment, see packaging/freeze.py.
+#: Kernels compiled ahead for a class of processors, which the frozen program contains. They are written there
+#: by a process with these environment variables, see packaging/freeze.py.
 AHEAD = Path(__file__).parents[1] / "kernels"
 COMPILE_AHEAD = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "", "PHASEWRIGHT_COMPILE_AHEAD": "1"}
-# What all processors of the kind can do, in LLVM's words.
+# Features of all processors of that class, by LLVM's names.
 _KIND = frozenset(
     {"avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt"}
     | {"sse3", "sse4.1", "sse4.2", "ssse3", "xsave"}
@@ -104,8 +104,8 @@ _KIND = frozenset(
 
 def compiled(function: Callable[..., object], **options: Any) -> Any:
     """Numba's dispatcher of a function, without the interpreter lock and cached on disk where possible."""
-    # Numba raises when neither the module's folder nor the user's cache folder can be written; then the
-    # kernel is compiled anew in every process, which is slower but right.
+    # Numba raises RuntimeError when neither the module's folder nor the user's cache folder is writable; then
+    # the kernel is compiled in every process, which is slower.
     try:
         dispatcher = njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
@@ -119,16 +119,16 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
 
     def keep_if_possible(signature: object, compiled: Any) -> None:
         compiled.library.ours = True
-        with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
+        with suppress(OSError):  # such as a full disk: the kernel works, but is not cached
             keep(signature, compiled)
             if "PHASEWRIGHT_COMPILE_AHEAD" in os.environ:
                 key = cache._index_key(signature, compiled.codegen)
                 ahead().save((key[0], key[2]), cache._impl.reduce(compiled))
 
     def load(signature: object, target: Any) -> object:
-        # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
-        # that is compiled needs no more of them than memory management, which is compiled in each process,
-        # and only where it is used. Compiling loads them, too.
+        # Numba first loads its compiler's libraries (and scipy), which takes as long as numba itself;
+        # compiled code needs only memory management, which is compiled in each process, and only where it is
+        # used. Compiling loads the libraries as well.
         if options.get("_nrt", True):
             rtsys.initialize(target)
         with cache._guard_against_spurious_io_errors():
@@ -146,20 +146,20 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
 
 
 def address(dispatcher: Any, *arguments: object) -> int:
-    """Where the machine code of a kernel for arguments like these begins; the kernel must outlive it."""
+    """Address of the machine code of a kernel for arguments of these types; the kernel must outlive it."""
     given = tuple(typeof(one) for one in arguments)
     dispatcher.compile(given)
     compiled = dispatcher.overloads[given]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
-# Many: a kernel's arguments, one by one; numba hands their types over, callers what they are.
+# Many: a kernel's arguments, one by one; numba passes their types, callers the values.
 @intrinsic
 def go_at(
     typing: Any, go: Any, tree: Any, s: Any, j: Any, o: Any, cj: Any, co: Any, e: Any, goal: Any
 ) -> Any:
-    """Call the kernel at the address `go`, `desktop.core.spaces.go` of some space: one compiled kernel serves
-    all of them, those that are not known yet too."""
+    """Call the kernel at the address `go`, `desktop.core.spaces.go` of some space, so that one compiled
+    kernel serves all spaces, including future ones."""
     given = (tree, int64, int64, float64, int64, float64, float64, float64)
     result = types.Tuple((int64, float64, float64, float64, float64, int64))
 
@@ -173,7 +173,7 @@ def go_at(
 
 
 class _Compilations(event.Listener):
-    """Counts kernels that are compiled rather than loaded, in whatever thread."""
+    """Counts kernels that are compiled rather than loaded, in all threads."""
 
     def __init__(self) -> None:
         self.begun = self.under_way = 0
@@ -200,7 +200,8 @@ event.register("numba:compile", _compilations)
 
 
 def watch(tell: Callable[[int, bool], None]) -> Callable[[], None]:
-    """Call ``tell(n, more)`` when the n-th kernel of this process begins or ends to be compiled, in the
-    thread that needs it; `more`: some are being compiled now. What is returned ends that."""
+    """Call ``tell(n, more)`` whenever the compilation of a kernel begins or ends, in the thread that needs
+    it. n: number of compilations begun in this process; `more`: some are under way. Returns a function that
+    ends this."""
     _compilations.listeners.append(tell)
     return lambda: _compilations.listeners.remove(tell)

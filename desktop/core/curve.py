@@ -1,4 +1,4 @@
-"""The step function of time that everything is about."""
+"""The step curve: a step function of time, such as the number of computing processors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class StepCurve:
     edges : (M+1,) times, strictly increasing, in units of `unit` seconds. Whole ticks below 2**53 are
         held exactly as float64, so the widths of the steps are exact too.
     level : (M,) processors, finite. Neighbours may be equal.
-    capacity : processors there are in all; the largest level if not given.
+    capacity : number of all processors; the largest level if not given.
     unit : seconds in one unit of `edges`; 1 means that `edges` are seconds.
-    quantity : what `level` counts, where it is not processors that compute.
+    quantity : the quantity of `level`, by default computing processors.
 
     Raises
     ------
-    CurveError : shapes, order or values that are not those of a step function, naming the place.
+    CurveError : shapes, order or values that are not those of a step function; the message says where.
     """
 
     edges: Floats
@@ -38,7 +38,7 @@ class StepCurve:
     capacity: float = np.nan
     unit: float = 1.0
     quantity: CurveQuantity = PROCESSORS
-    # Summaries built once per curve and found again by their maker's name (moment tree, drawing tree).
+    # Data structures that are built once per curve (moment tree, drawing tree), by name.
     summaries: dict[str, object] = field(default_factory=dict, repr=False)
 
     def __init__(
@@ -102,7 +102,7 @@ class StepCurve:
         return np.where(inside, self.level[np.clip(j, 0, self.segments - 1)], 0.0)
 
     def window(self, start: float, end: float) -> StepCurve:
-        """The part within ``[start, end]`` seconds; times stay as they are.
+        """The part within ``[start, end]`` seconds, with unchanged times.
 
         Raises
         ------
@@ -123,7 +123,8 @@ class StepCurve:
 
 
 def _frozen(values: ArrayLike) -> Floats:
-    """As a read-only float64 array; an array of the caller's is copied only if it could still change."""
+    """`values` as a read-only float64 array; an array is copied only if it is writeable or has another
+    type."""
     a = np.asarray(values)
     if a.dtype != np.float64 or a.flags.writeable or not a.flags.c_contiguous:
         a = np.array(a, np.float64, order="C")

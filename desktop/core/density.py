@@ -1,4 +1,4 @@
-"""How many lines pass through each pixel: what is drawn where lines would cover each other."""
+"""Line density: the number of lines through each pixel, drawn where lines would cover each other."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from numpy.typing import NDArray
 from desktop.core.arrays import AnyArray, Bytes, Floats
 from desktop.core.jit import kernel
 
-#: Opacity of a single line where they are counted by pixel, and of the most in one: what is below is seen.
+#: Opacity of a single line, and of the densest pixel, in a density; below 1, so that what is below is
+#: visible.
 LEAST_INK, MOST_INK = 0.1, 0.42
-#: Lines that are drawn one by one at most, and the part of the pixels with lines that may then have several.
+#: Largest number of lines that are drawn singly, and largest part of their pixels that may have several
+#: lines.
 DRAWN, CROSSED = 2000, 0.1
 
 
 def apart(density: NDArray[np.int32], lines: int) -> bool:
-    """Whether single lines can be told apart: they are few, and few pixels have more than one."""
+    """Whether single lines can be distinguished: they are few, and few pixels have more than one."""
     crossed = int((density > 1).sum()) > CROSSED * max(int((density > 0).sum()), 1)
     return lines <= DRAWN and not crossed
 
 
 def line_density(x: Floats, y: Floats, width: int, height: int) -> NDArray[np.int32]:
-    """(height, width) how many of the lines pass through each pixel.
+    """(height, width) number of lines through each pixel.
 
     Parameters
     ----------
-    x, y : (2, n) where the lines begin and end, in pixels: pixel (r, c) reaches from (c, r) to
-        (c + 1, r + 1). What lies outside is cut off; a line that is not finite is none.
+    x, y : (2, n) begins and ends of the lines, in pixels: pixel (r, c) reaches from (c, r) to
+        (c + 1, r + 1). Lines are clipped; those that are not finite are ignored.
 
-    A line costs the pixels of its shorter direction (as runs of whole pixels, of which only the ends are
-    noted), at most ``min(width, height)``, so lines along an axis cost nearly nothing.
+    A line costs as many operations as pixels in its shorter direction (runs of whole pixels are stored by
+    their ends), at most ``min(width, height)``, so lines along an axis cost nearly nothing.
     """
     upright = np.zeros((height + 1, width), np.int32)
     level = np.zeros((height, width + 1), np.int32)
@@ -43,7 +45,7 @@ def line_density(x: Floats, y: Floats, width: int, height: int) -> NDArray[np.in
 
 @kernel
 def _note(x: Floats, y: Floats, upright: AnyArray, level: AnyArray) -> None:
-    """Plus one where a run of pixels begins, minus one behind its end."""
+    """Add 1 where a run of pixels begins, and subtract 1 behind its end, for all lines."""
     for i in range(x.shape[1]):
         x0, x1, y0, y1 = x[0, i], x[1, i], y[0, i], y[1, i]
         if not (math.isfinite(x0) and math.isfinite(x1) and math.isfinite(y0) and math.isfinite(y1)):
@@ -56,7 +58,7 @@ def _note(x: Floats, y: Floats, upright: AnyArray, level: AnyArray) -> None:
 
 @kernel
 def _note_runs(x0: float, x1: float, y0: float, y1: float, ends: AnyArray) -> None:
-    """The same of one line, whose runs go down the columns of `ends` (rows + 1, columns)."""
+    """The same for one line, whose runs are along the columns of `ends` (rows + 1, columns)."""
     height, width = ends.shape[0] - 1, ends.shape[1]
     if x1 < x0:
         x0, x1, y0, y1 = x1, x0, y1, y0
@@ -73,8 +75,8 @@ def _note_runs(x0: float, x1: float, y0: float, y1: float, ends: AnyArray) -> No
 
 
 def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> Bytes:
-    """(height, width) opacity from 0 to 255: none where there is no line, `least` for one, and by the
-    logarithm of their number up to `most` for the densest pixel; a picture of single lines has `most`."""
+    """(height, width) opacity from 0 to 255: 0 without a line, `least` for one, and rising with the logarithm
+    of their number to `most` for the densest pixel; `most` if no pixel has several."""
     top = int(density.max(initial=0))
     if top <= 1:
         return np.where(density > 0, np.uint8(round(255 * most)), np.uint8(0))

@@ -804,7 +804,7 @@ def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | N
 def _covariate_note(name: str, slope: float, se: float, df: float) -> str:
     """The note that states the slope on the covariate, with its 95 % interval."""
     margin = t_limit(df) * se
-    words = f"what follows {name} is taken off: {slope:.3g} for each unit of it"
+    words = f"the effects are adjusted for {name}: {slope:.3g} for each unit of it"
     if not np.isfinite(margin):
         return words
     sure = "" if abs(slope) > margin else ", not distinguishable from zero"

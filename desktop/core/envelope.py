@@ -1,9 +1,9 @@
-"""What a picture needs of a curve: exact minimum, maximum and mean of any stretch of time, at once.
+"""Exact minimum, maximum and mean of a curve in any interval, for drawing.
 
-A 16-ary tree over the steps holds the minimum, the maximum and the integral of every node. A stretch of
-time is a partial step, whole steps and nodes, and a partial step, so a pixel column costs
-O(16 log M) however many steps fall into it. The integral is summed from the nodes, never subtracted from a
-running total: a column a billionth of the run wide keeps its full precision.
+A 16-ary tree over the steps holds the minimum, the maximum and the integral of every node. An interval
+consists of a partial step, whole steps and nodes, and a partial step, so a pixel column costs O(16 log M),
+however many steps are in it. The integral is summed from nodes, not a difference of running totals, so a
+column of a billionth of the run has full precision.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FAN = 16
 class Columns(NamedTuple):
     """One value per pixel column, shape (W,); NaN where the column lies outside the curve.
 
-    `minimum`, `maximum`, `mean` (over time), `first` and `last` level in processors; `steps` how many steps
-    touch the column (0 outside the curve).
+    `minimum`, `maximum`, `mean` (over time), `first` and `last` level in processors; `steps`: number of steps
+    that overlap the column (0 outside the curve).
     """
 
     minimum: Floats
@@ -40,10 +40,10 @@ class Columns(NamedTuple):
 class Envelope:
     """The drawing tree of one curve; made by `envelope`.
 
-    `edges` (M+1,), `level` (M,) and `unit` are the curve's own, which it does not hold: kept with its tree in
-    a circle, a curve that nobody needs any more would keep its memory until garbage is collected.
-    `nodes` (N, 3) holds minimum, maximum and integral (processors times ticks); `offset` says where the
-    nodes of each level begin, level 1 standing directly above the steps.
+    `edges` (M+1,), `level` (M,) and `unit` are the curve's own. It does not refer to the curve, as that cycle
+    of references would keep memory until garbage is collected. `nodes` (N, 3): minimum, maximum and integral
+    (processors times ticks); `offset`: index of the first node of each level, where level 1 is directly above
+    the steps.
     """
 
     edges: Floats
@@ -51,14 +51,14 @@ class Envelope:
     unit: float
     nodes: Floats
     offset: Ints
-    #: the columns asked for last, by their times: a picture is drawn anew when any of its curves changes
+    #: the last result by its times, as a picture is drawn again when any of its curves changes
     _last: dict[bytes, Columns] = field(default_factory=dict)
 
     def columns(self, x: Floats) -> Columns:
         """Exact values in the W columns between the W+1 ascending times `x` (seconds).
 
-        A column is ``[x[k], x[k+1])``; one without width gives the level at that instant. Not to be written
-        to: who asks for the same columns again gets the same arrays.
+        A column is ``[x[k], x[k+1])``; one without width gives the level at that time. The arrays are cached
+        and must not be changed.
         """
         ticks = np.ascontiguousarray(x, np.float64) / self.unit
         wanted, width = ticks.tobytes(), ticks.size - 1
@@ -76,7 +76,7 @@ class Envelope:
     def range(self, a: float, b: float) -> tuple[float, float, float]:
         """Minimum, maximum (processors) and integral (processor-seconds) over ``[a, b)``, seconds.
 
-        NaN, NaN, 0 where the stretch misses the curve.
+        NaN, NaN, 0 where the interval is outside of the curve.
         """
         return self._whole if a == -np.inf and b == np.inf else self._range(a, b)
 
@@ -88,14 +88,14 @@ class Envelope:
         c = self.columns(np.array([a, b], np.float64))
         if not c.steps[0]:
             return np.nan, np.nan, 0.0
-        # The width in ticks: far from zero, the ends in seconds have lost their last digits.
+        # The width in ticks, as far from zero the ends in seconds have lost their last digits.
         edges, unit = self.edges, self.unit
         width = max(min(b / unit, float(edges[-1])) - max(a / unit, float(edges[0])), 0.0) * unit
         return float(c.minimum[0]), float(c.maximum[0]), float(c.mean[0]) * width
 
 
 def envelope(curve: StepCurve) -> Envelope:
-    """The drawing tree of `curve`, built on first use (about 4 ns per step) and kept with the curve."""
+    """The drawing tree of `curve`, built on first use (about 4 ns per step) and cached with the curve."""
     drawing = curve.summaries.get("envelope")
     if not isinstance(drawing, Envelope):
         counts = [-(-curve.segments // _FAN)]
@@ -111,7 +111,7 @@ def envelope(curve: StepCurve) -> Envelope:
 
 
 def averaged(curve: StepCurve, edges: Floats) -> StepCurve:
-    """A coarser curve: the means of this one between ascending times, in its units of time."""
+    """A coarser curve: the means of `curve` between ascending `edges`, in its unit of time."""
     level = envelope(curve).columns(edges * curve.unit).mean
     return StepCurve(edges, level, curve.capacity, curve.unit, curve.quantity)
 
@@ -170,7 +170,7 @@ def _whole(
 
 @kernel
 def _step_at(edges: Floats, t: float, i: int, j: int) -> int:
-    """The step that holds instant `t`, known to be one of i .. j (j inclusive)."""
+    """The step that contains time `t`, known to be one of i .. j (j inclusive)."""
     while i < j:
         m = (i + j + 1) // 2
         if edges[m] <= t:
@@ -208,7 +208,7 @@ def _columns(
             if j - inside > 1:
                 lo, hi, part = _whole(edges, level, nodes, offset, inside + 1, j)
                 low, high, total = min(low, lo), max(high, hi), total + part
-            # The mean of equal levels must not leave them by rounding.
+            # Rounding must not move the mean out of the range of levels.
             mean = min(max(total / (b - a), low), high)
         values[0, k], values[1, k], values[2, k] = low, high, mean
         values[3, k], values[4, k] = first, last

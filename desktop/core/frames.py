@@ -1,9 +1,9 @@
-"""Every table that the program gives as a pandas DataFrame: its columns, their dtypes and units.
+"""Tables that the program returns as pandas DataFrames: their columns, dtypes and units.
 
-`TABLES` is the one place where they are declared; `frame` builds a table by its declaration, with the units
-in ``DataFrame.attrs["units"]`` (base units: s, proc, proc·s, B; "1" of a part of a whole; "" of what has
-none). pandas is loaded when the first table is built. The page ``tables.md`` of the handbook lists the same,
-held to it by a test.
+`TABLES` declares them; `frame` builds a table from its declaration, with the units in
+``DataFrame.attrs["units"]`` (base units: s, proc, proc·s, B; "1" for a part of a whole; "" without a unit).
+pandas is loaded when the first table is built. The page ``tables.md`` of the handbook lists the same, which a
+test checks.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from desktop.core.labels import ACCOUNTS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-#: Whole numbers, floats (NaN: not known), truth values, texts; "any": numbers or texts.
+#: Integers, floats (NaN: not known), Booleans, texts; "any": numbers or texts.
 DType = Literal["int64", "float64", "bool", "text", "any"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column: its name in the frame, its dtype, its base unit, what it says."""
+    """A column: its name in the frame, its dtype, its base unit, its meaning."""
 
     name: str
     dtype: DType
@@ -65,7 +65,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         work | float64 | proc·s | computing processors times time
         rms | float64 | proc | root mean square deviation of the curve from the fit
         end_range_s | float64 | s | length of the range of its end without a larger error; NaN: not searched
-        name | text | | what it is called
+        name | text | | its name
     """),
     "repeats": _fields("""
         repeats_low_s | float64 | s | low end of an interval for its end over repeats
@@ -73,7 +73,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         repeats | text | | level of the interval (two of fewer than 12), over how many iterations or runs
     """),
     "sweep": _fields("""
-        n | int64 | | number of phases asked for (parameters of model "budget")
+        n | int64 | | requested number of phases (parameters of model "budget")
         phases | int64 | | number of phases of the fit
         epsilon | float64 | proc·√s | largest local error
         sse | float64 | proc²·s | total squared error
@@ -115,17 +115,17 @@ TABLES: dict[str, tuple[Field, ...]] = {
         waits | float64 | proc·s | waiting for others in it
         costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
         path | float64 | s | part of the critical path in it
-        slack | float64 | s | by how much it could have lasted longer at its least, the run being as long
+        slack | float64 | s | least slack: how much longer it could have taken without a longer run
     """),
     "locations": _fields("""
         location | text | | name of the processor
         computing | float64 | s | in activities that the curve counts
         waits | float64 | s | waiting for others
-        waits_passed_on | float64 | s | of that, what whom it waited for had only passed on
+        waits_passed_on | float64 | s | part of that which its partners only propagated
         costs | float64 | s | waiting of others that it caused
-        costs_through_others | float64 | s | of that, of those who waited for others that waited for it
+        costs_through_others | float64 | s | long-term part of that, through others that waited for it
         path | float64 | s | part of the critical path on it
-        slack | float64 | s | by how much what it does could have lasted longer at its least
+        slack | float64 | s | least slack on it: how much longer it could have taken without a longer run
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame
@@ -140,7 +140,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         low_s | float64 | s | least inclusive time of these locations
         mean_s | float64 | s | their mean inclusive time
         high_s | float64 | s | their largest inclusive time
-        folded | bool | | stands for paths that were too many to be kept apart
+        folded | bool | | whether it combines several paths, as there were too many
     """),
     "messages": _fields("""
         sender | text | | location that sends
@@ -150,7 +150,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         mean_size | float64 | B | bytes of a message on average
     """),
     "comparison": _fields("""
-        label | text | | "run", or phases that belong together
+        label | text | | "run", or corresponding phases
         run | text | | name of the trace
         phase | any | | number of the phase, from 1; 0 for the whole run, None in a gap
         start_s | float64 | s | its start on the run's own axis
@@ -165,7 +165,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         efficiency_difference | float64 | 1 | this run minus the reference
         work_difference_s | float64 | proc·s | this run minus the reference
         work_ratio | float64 | 1 | this run divided by the reference
-        alike | float64 | 1 | how alike matched phases are in shape and size
+        alike | float64 | 1 | similarity of matched phases in shape and size
     """),
     "measurements": _fields("""
         line | int64 | | line of the source, from 1
@@ -175,14 +175,14 @@ TABLES: dict[str, tuple[Field, ...]] = {
         time | float64 | s | as measured; t' (no unit) of a table that holds it
         work | float64 | op | operations of the code
         peak | float64 | op/s | peak rate of the system
-        repeat | text | | what tells repeated measurements apart
+        repeat | text | | distinguishes repeated measurements
         note | text | | remark
         source | text | | where the measurement comes from
-        reason | text | | why it takes no part; empty where it does
+        reason | text | | why it is not used; empty where it is
         size | float64 | | problem size N; NaN where there is none
     """),
     "trials": _fields("""
-        trial | text | | what the trial is called: its line or number
+        trial | text | | name of the trial: its line or number
         block | int64 | | replicate, from 0
         response | float64 | | what was measured; NaN where it is missing
     """),
@@ -193,11 +193,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         se | float64 | | standard error of the full effect
         df | float64 | | degrees of freedom of the error
         t | float64 | | effect over its standard error
-        p | float64 | | chance of as large a t without any effect
+        p | float64 | | probability of a t this large without any effect
         significant | bool | | beyond the threshold of the analysis
         half_normal | float64 | | half-normal quantile of its rank
         estimable | bool | | whether the trials can estimate it
-        aliases | text | | terms that are not told apart from it
+        aliases | text | | terms that are aliased with it
     """),
     "anova": _fields("""
         source | text | | where the variation comes from
@@ -205,7 +205,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         df | int64 | | degrees of freedom
         ms | float64 | | mean square
         f | float64 | | F ratio
-        p | float64 | | chance of as large an F without any effect
+        p | float64 | | probability of an F this large without any effect
     """),
     "factor model": _fields("""
         kind | text | | "speed" of a system, "work" of a code, or "delta" of a cell
@@ -219,7 +219,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         code | text | | name of the code
         system | text | | name of the system
         p | float64 | | active processors
-        used | bool | | whether the measurement took part
+        used | bool | | whether the measurement was used
         response | float64 | | what is fitted: time in s, t', or the logarithm's argument
         fitted | float64 | | by the model, like the response
         residual | float64 | | response minus fit; the logarithm of their ratio where logarithms are fitted
@@ -233,7 +233,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     """),
     "accounts": _fields("""
         range | text | | name of the range
-        account | text | | what the time went into
+        account | text | | account of the time
         time | float64 | proc·s | processor time in it
         share | float64 | 1 | of all the range's processor time
     """),
@@ -243,11 +243,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         title | text | | the same in words
         sentence | text | | what happens, where, and what it costs
         lost | float64 | proc·s | processor time that it costs
-        part | float64 | 1 | of what is lost there
+        part | float64 | 1 | part of the lost time there
         strength | text | | of the evidence
         seen | int64 | | how often it was seen
         region | text | | where; empty if it has none
-        locations | text | | whose it is
+        locations | text | | locations that are charged
         start_s | float64 | s | begin of the phase that it costs most in
         end_s | float64 | s | its end
     """),
@@ -261,16 +261,16 @@ TABLES: dict[str, tuple[Field, ...]] = {
     """),
     "events": _fields("""
         time_s | float64 | s | when
-        location | text | | whose event it is
+        location | text | | location of the event
         kind | text | | "enter" or "leave"
         region | text | | name of the region
     """),
     "differences": _fields("""
         phase | text | | "run", or a phase of the first run
-        name | text | | what the phase is called
+        name | text | | name of the phase
         base_s | float64 | s | geometric mean length in the base runs
         new_s | float64 | s | the same in the new runs
-        change | float64 | 1 | new over base, less 1
+        change | float64 | 1 | new over base, minus 1
         low | float64 | 1 | lower end of its 95 % interval
         high | float64 | 1 | upper end
         p | float64 | 1 | corrected for all lengths compared
@@ -285,10 +285,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable:
-    """A table as arrays, for what is shown anew with every step of a drag: a DataFrame of twenty rows takes
-    ten times as long to make, and pandas half a second to load.
+    """A table as arrays, for tables that change at every step of a drag: a DataFrame of twenty rows takes ten
+    times as long to make, and pandas half a second to load.
 
-    `values`: columns (K,) by name, of numbers, truth values or objects. `units`: of those that have one.
+    `values`: columns (K,) by name, of numbers, Booleans or objects. `units`: of those that have one.
     `index` (K,): of the rows; None: 0 to K - 1.
     """
 
@@ -301,7 +301,7 @@ class ArrayTable:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """The same as a DataFrame, with units in ``attrs["units"]``."""
+        """The table as a DataFrame, with units in ``attrs["units"]``."""
         import pandas as pd
 
         table = pd.DataFrame(dict(self.values))
@@ -314,13 +314,13 @@ class ArrayTable:
 def attributes(
     table: str, rows: Sequence[object], called: Mapping[str, str] | None = None
 ) -> dict[str, list[object]]:
-    """The columns of a table as attributes of its rows; `called`: those that have another name there."""
+    """The columns of a table from attributes of its rows; `called`: attributes that have another name."""
     names = {one.name: one.name for one in TABLES[table]} | dict(called or {})
     return {column: [getattr(row, name) for row in rows] for column, name in names.items()}
 
 
 def array_table(fields: Sequence[Field], columns: Mapping[str, object]) -> ArrayTable:
-    """Declared columns without pandas. KeyError if one has no values."""
+    """A table of declared columns, without pandas; KeyError if one has no values."""
     kinds: dict[str, DTypeLike] = {"text": object, "any": object}
     values = {one.name: np.asarray(columns[one.name], kinds.get(one.dtype, one.dtype)) for one in fields}
     return ArrayTable(values, {one.name: one.unit for one in fields})
@@ -333,10 +333,10 @@ def frame(
     index: object = None,
     units: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A DataFrame of declared columns in their order; others follow as they are.
+    """A DataFrame of declared columns in their order, then other columns unchanged.
 
-    `columns`: values (K,) by name, of all `fields`; `units` of the others, or instead of the declared ones.
-    They are in ``attrs["units"]``, by name. KeyError if a declared column has no values.
+    `columns`: values (K,) by name, of all `fields` and others; `units`: of the others, or instead of declared
+    ones; they are in ``attrs["units"]``, by name. KeyError if a declared column has no values.
     """
     import pandas as pd
 

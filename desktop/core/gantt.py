@@ -1,13 +1,13 @@
 """Kernels of the timeline: states to time bins, bins to pixel columns, columns to pixels.
 
-A *state* is what a location does between two of its events: its innermost open region and its activity. A
-*strip* is the dyadic picture of one location: bins of ``2**width`` ticks, aligned to whole multiples, each
-with the region and the activity that last longest in it and a set of all that occur in it, however short;
-every further level has bins four times as wide. A pixel column of any view touches a few bins of the right
-level, so a picture costs its number of cells, whatever it stands for.
+A *state* of a location is its innermost open region and its activity between two of its events. A *strip* is
+a pyramid of one location: bins of ``2**width`` ticks, aligned to whole multiples, each with the region and
+the activity that last longest in it and a set of all that occur in it, however short; every further level has
+bins four times as wide. A pixel column of any view overlaps a few bins of the right level, so the cost of a
+picture is proportional to its cells, whatever the number of events.
 
-Regions are counted from 0, -1 is none. A key is ``(region + 1) * CODES + code``; what a code means is known
-at the end of a location (`desktop.core.open_regions`).
+Regions are numbered from 0, -1 is none. A key is ``(region + 1) * CODES + code``; the meaning of a code is
+known at the end of a location (`desktop.core.open_regions`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from desktop.core.clock_kernels import common, local
 from desktop.core.jit import arithmetic, kernel
 from desktop.core.open_regions import CODES
 
-#: Bits for regions in a set; one more stands for none.
+#: Bits for regions in a set; one more represents none.
 BITS = 63
 #: Bins of one level that become one bin of the next: 2**FAN_BITS.
 FAN_BITS = 2
@@ -30,20 +30,20 @@ FAN_BITS = 2
 # State of `fill`.
 WIDTH, USED, FIRST, NOW, KEY = range(5)
 
-#: Classes of a tile; the first are activities or colours of regions.
+#: Number of classes of a tile; the first are activities or colours of regions.
 CLASSES = 16
 NO_REGION, ABSENT = 14, 15
-#: Colours of regions; a class for regions that have none of their own in a picture.
+#: Number of colours of regions; class of regions without a colour of their own in a picture.
 COLOURS, OTHER_REGION = 12, 13
-#: What time in no region is called.
+#: Name of time outside of all regions.
 NO_REGION_NAME = "(no region)"
 
 
 def region_classes(names: list[str], weights: Floats) -> Bytes:
-    """(regions + 1,) the colour of every region, none first; `weights` likewise.
+    """(regions + 1,) the colour of every region, no region first; `weights` likewise.
 
-    The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
-    would look alike, the lighter one takes the next colour that is free.
+    It depends on the name, so that a region looks the same in every trace; if two of the twelve regions of
+    most weight would have one colour, the lighter one takes the next free colour.
     """
     classes = np.array([zlib.crc32(name.encode()) % COLOURS for name in names], np.uint8)
     taken: set[int] = set()
@@ -56,8 +56,8 @@ def region_classes(names: list[str], weights: Floats) -> Bytes:
 
 
 def region_shares(names: Sequence[str], colours: Bytes, weights: Floats) -> list[tuple[int, str, int]]:
-    """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
-    as `region_classes` has them. `weights`: of each region, none first."""
+    """Number, name, and colour (by `region_classes`) of the regions with most time, which have colours of
+    their own, then of no region (-1). weights (regions + 1,): of each region, no region first."""
     most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
     coloured = [(r, names[r], int(colours[r + 1])) for r in most]
     return [*coloured, (-1, NO_REGION_NAME, NO_REGION)] if weights[0] else coloured
@@ -68,7 +68,7 @@ def region_shares(names: Sequence[str], colours: Bytes, weights: Floats) -> list
 
 @arithmetic
 def _add(bins: Ints, keys: Ints, ticks: Ints, n: int, slot: Ints, b: int, key: int, more: int) -> int:
-    """Add time to the entry of a key in the newest bin, or begin one; the number of entries."""
+    """Add time to the entry of a key in the newest bin, or begin one; returns the number of entries."""
     s = slot[key]
     if s < n and keys[s] == key and bins[s] == b:
         ticks[s] += more
@@ -80,7 +80,7 @@ def _add(bins: Ints, keys: Ints, ticks: Ints, n: int, slot: Ints, b: int, key: i
 
 @arithmetic
 def coarsen(bins: Ints, keys: Ints, ticks: Ints, n: int, slot: Ints) -> int:
-    """Join neighbouring bins, in place; the number of entries."""
+    """Merge pairs of neighbouring bins in place; returns the number of entries."""
     out = 0
     for i in range(n):
         out = _add(bins, keys, ticks, out, slot, bins[i] >> 1, keys[i], ticks[i])
@@ -94,12 +94,12 @@ def fill(
 ) -> None:  # fmt: skip
     """Sort states into bins: entries (bin, key, ticks), a key once per bin, bins ascending.
 
-    ``state[NOW]`` and ``state[KEY]`` are when the last state began and what it was. There are at most
-    `most` bins; so that there are no more, nor more entries than there is room for, bins double in width.
-    A state without duration has an entry of no ticks.
+    ``state[NOW]`` and ``state[KEY]`` are the begin and the key of the last state. Bins double in width
+    whenever there would be more than `most` bins, or more entries than there is room for. A state without
+    duration has an entry of 0 ticks.
     """
     w, n, first, now, key = state[0], state[1], state[2], state[3], state[4]
-    # At once as wide as they will have to be, or bins would be filled to be joined again.
+    # Take the final width at once, as bins would otherwise be filled and merged again.
     while time.size and (time[-1] >> w) - (first >> w) >= most:
         n = coarsen(bins, keys, ticks, n, slot)
         w += 1
@@ -129,8 +129,8 @@ def cells(
 ) -> int:  # fmt: skip
     """One cell per bin: the region and the activity of most time, and the bits of all that occur.
 
-    Bit ``r % 63`` stands for region r, bit 63 for none. `spent` is scratch, one per region and none,
-    all zero before and after, and `by_activity` (8,). Returns the number of bins.
+    Bit ``r % 63`` represents region r, bit 63 none. Work space: `spent` (regions + 1,), zero before and
+    after, and `by_activity` (8,). Returns the number of bins.
     """
     i = 0
     cell = 0
@@ -180,9 +180,9 @@ def add_strip(
     """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`,
     the sets of cells to `sets`.
 
-    The strip begins at cell `at`, its events reach from `first` to `last` (recorded ticks, as its bins).
-    ``lut[value]`` is the class that dominates a cell. The location is there from `begin` to `end`: `before`
-    its first event and `after` its last one it does these.
+    The strip begins at cell `at`, its events are from `first` to `last` (recorded ticks, as its bins).
+    ``lut[value + 1]`` is the class that dominates a cell. The location exists from `begin` to `end`; `before`
+    and `after` are its classes before its first and after its last event.
     """
     columns = edges.size - 1
     pixel = (edges[columns] - edges[0]) // columns
@@ -228,8 +228,8 @@ def add_strips(
 ) -> None:  # fmt: skip
     """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``.
 
-    Each bit of `present` stands for the classes ``bits[bit]``, or, if there are none, for the class of its
-    own number.
+    Each bit of `present` represents the classes ``bits[bit]`` or, if `bits` is empty, the class of its own
+    number.
     """
     columns = edges.size - 1
     acc = np.zeros((columns, 16), np.float64)
@@ -263,7 +263,7 @@ def add_strips(
 
 @kernel
 def _add_idle(edges: Ints, begin: int, end: int, idle: int, acc: Floats, mask: Ints) -> None:
-    """A location without events: it is there, in no region."""
+    """Add a location without events, which exists from `begin` to `end` outside of all regions."""
     for c in range(edges.size - 1):
         lo, hi = max(edges[c], begin), min(edges[c + 1], end)
         if hi > lo:
@@ -276,7 +276,7 @@ def add_states(
     time: Ints, key: Ints, until: int, edges: Ints, lut: Bytes, resolve: Bytes, by_region: bool, acc: Floats,
     mask: Ints,
 ) -> None:  # fmt: skip
-    """Add states to a row of columns exactly; state i begins at ``time[i]``, the last one ends at `until`."""
+    """Add states exactly to a row of columns; state i begins at ``time[i]``, the last one ends at `until`."""
     columns = edges.size - 1
     c = 0
     for i in range(time.size):
@@ -301,9 +301,9 @@ def add_states(
 
 @kernel
 def settle(edges: Ints, acc: Floats, mask: Ints, dominant: Bytes, hidden: AnyArray) -> None:
-    """The class of most time in every column, and the set of all; scratch is zero again afterwards.
+    """Set the class of most time in every column, and the set of all; clears `acc` and `mask`.
 
-    Columns narrower than a tick show what the next one does, in which the tick lies.
+    Columns narrower than a tick show the same as the next one, which contains the tick.
     """
     for c in range(edges.size - 2, -1, -1):
         if edges[c + 1] <= edges[c] and c + 1 < dominant.size:
@@ -326,8 +326,8 @@ def settle(edges: Ints, acc: Floats, mask: Ints, dominant: Bytes, hidden: AnyArr
 
 @kernel
 def next_bin(regions: AnyArray, at: int, n: int, start: int, step: int, bits: int) -> int:
-    """The first bin from `start` on (going by `step`, 1 or -1) in which regions of these bits may occur; -1:
-    none."""
+    """The first bin from `start` on (in steps of `step`, 1 or -1) in which regions of these bits may occur;
+    -1 if none."""
     k = start
     while 0 <= k < n:
         if regions[at + k] & bits:
@@ -341,7 +341,7 @@ def next_bin(regions: AnyArray, at: int, n: int, start: int, step: int, bits: in
 
 @kernel
 def _ranks(order: Ints) -> Bytes:
-    """(2, 256) the place in `order` of the first class in each byte of a set; the length of `order`: none."""
+    """(2, 256) index in `order` of the first class in each byte of a set; the length of `order` if none."""
     ranks = np.full((2, 256), order.size, np.uint8)
     for k in range(order.size - 1, -1, -1):
         for byte in range(256):
@@ -351,7 +351,7 @@ def _ranks(order: Ints) -> Bytes:
 
 
 def warm_up() -> None:
-    """Load or compile what paints rows, which would be done by the window's thread."""
+    """Load or compile the kernel that paints rows, so that the window's thread need not."""
     one, cell = np.zeros(1, np.int64), np.zeros((1, 1), np.uint8)
     pixels, colours = np.zeros((1, 1), np.uint32), np.zeros(1, np.uint32)
     paint(pixels, one, one, one, one, one, cell, cell.astype(np.uint16), colours, one, 1, 0)
@@ -364,12 +364,12 @@ def paint(
 ) -> None:  # fmt: skip
     """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.
 
-    Pixel column x shows the tile columns ``low[x] .. high[x]-1`` (none: it is left as it is). A column that
-    holds a class which neither it nor its neighbours show gets a stripe in the colour of the one that is
-    first in `order`, or, where rows are too low for a stripe, a hatching.
+    Pixel column x shows the tile columns ``low[x] .. high[x]-1`` (none: it is unchanged). A column that
+    holds a class which neither it nor its neighbours show gets a stripe in the colour of the first such class
+    in `order`, or a hatching where rows are too low for a stripe.
     """
     height, width = pixels.shape
-    runs = np.empty(2 * width + 2, np.int64)  # where columns that show anything begin and end
+    runs = np.empty(2 * width + 2, np.int64)  # begins and ends of columns that show anything
     ends = 0
     for x in range(width):
         if (high[x] > low[x]) != (ends % 2 == 1):

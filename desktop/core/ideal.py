@@ -1,9 +1,8 @@
-"""How long a part of a run would last on an ideal network: no latency, infinite bandwidth.
+"""The duration of a part of a run on an ideal network: no latency, infinite bandwidth.
 
-Source: the transfer efficiency of the POP Centre of Excellence is defined by such a run; they simulate it
-with Dimemas. Here every processor's own computing is replayed on the machine that costs nothing
-(`desktop.core.machine`): between its pieces it waits for what it needs, which comes at once when it is sent.
-Sends never wait.
+Source: the transfer efficiency of the POP Centre of Excellence is defined by such a run, which they simulate
+with Dimemas. Here every processor's own computing is replayed on the ideal machine (`desktop.core.machine`),
+where messages arrive as soon as they are sent and sends never wait.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from desktop.core.machine import (
 
 __all__ = ["ALL_TO_ONE", "N_TO_N", "ONE_TO_ALL", "PREFIX", "RECEIVE", "SEND", "STUCK", "ideal_duration"]
 
-#: What `ideal_duration` returns where nobody can go on.
+#: What `ideal_duration` returns for a deadlock.
 STUCK = -1
 
 
@@ -42,15 +41,15 @@ def ideal_duration(
     ----------
     first, last : (p,) the operations of each processor, in its order.
     kind, key : (n,) of each operation; the number of its message or of its collective.
-    done : (n,) ticks that its processor has computed before it since some beginning.
-    before, useful : (p,) the same at the start of the replay, and how much it computes in all of it.
+    done : (n,) ticks that its processor has computed before it, from any origin.
+    before, useful : (p,) the same at the start of the replay, and the ticks that it computes in all of it.
     receiver : (messages,) processor; root : (collectives,) processor, -1 if there is none.
     """
     lengths = last - first
     begin = np.concatenate([[0], np.cumsum(lengths)])
     kinds, keys, gap = np.empty(begin[-1], np.uint8), np.empty(begin[-1], np.int32), np.empty(begin[-1])
     of_message, of_collective = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64)
-    # Of a short part of a long run no more is touched than belongs to it.
+    # For a short part of a long run, only the memory of that part is touched.
     numbers = np.zeros(receiver.size, np.int32), np.zeros(root.size, np.int32)
     messages, collectives = take_part(
         first, last, kind, key, done, before, *numbers, kinds, keys, gap, of_message, of_collective
@@ -64,7 +63,8 @@ def ideal_duration(
         np.zeros(first.size), rest,
     )  # fmt: skip
     receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
-    # All are EAGER, which is 0: zeros that are only read take no memory, and to get it took most of the time.
+    # All are EAGER, which is 0: zeros that are only read take no memory, whose allocation took most of the
+    # time.
     network = Network(
         receivers, np.zeros(messages), np.zeros(messages, np.uint8), roots,
         np.zeros(collectives),
@@ -77,9 +77,10 @@ def take_part(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, done: Ints, before: Ints, of_message: AnyArray,
     of_collective: AnyArray, kinds: Bytes, keys: AnyArray, gap: Floats, messages: Ints, collectives: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Operations from `first` to before `last` (p,) behind each other: kind, a new number of the message or
-    collective from 0 on, and ticks computed since the operation before. `of_message`, `of_collective`: zeros,
-    for the new numbers; `messages`, `collectives`: which have these. How many are numbered of both."""
+    """Concatenate the operations from `first` to before `last` (p,): kind, a new number of the message or
+    collective from 0 on, and ticks computed since the operation before. of_message, of_collective: zeros, for
+    the new numbers; messages, collectives: the old numbers by new ones. Returns how many there are of
+    both."""
     n = m = c = 0
     for p in range(first.size):
         reached = before[p]

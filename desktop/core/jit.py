@@ -1,6 +1,6 @@
-"""Compiled kernels: one decorator, so that all of them release the interpreter lock and are cached.
+"""Decorators of compiled kernels, which all release the interpreter lock and are cached.
 
-Numba, which takes longer to load than a small trace to read, is loaded when the first kernel is called.
+Numba is loaded when the first kernel is called, as that takes longer than reading a small trace.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _Result = TypeVar("_Result")
 
 
 class Kernel(Generic[_Result]):
-    """A function that is compiled, or loaded, when it is first called, or compiled into another one. What it
-    does not have itself are attributes of numba's dispatcher."""
+    """A function that is compiled, or loaded, when it is first called, or first used in another kernel.
+    Further attributes are those of numba's dispatcher."""
 
     def __init__(self, function: Callable[..., _Result], options: dict[str, object]) -> None:
         update_wrapper(self, function)
@@ -30,7 +30,7 @@ class Kernel(Generic[_Result]):
 
     @property
     def dispatcher(self) -> Callable[..., _Result]:
-        """What numba has made of it."""
+        """Numba's dispatcher of the function."""
         from desktop.core.compiler import compiled
 
         with _lock:
@@ -52,20 +52,20 @@ def kernel(function: Callable[..., _Result]) -> Kernel[_Result]:
 def arithmetic(function: Callable[..., _Result]) -> Kernel[_Result]:
     """A kernel that makes no array: several times faster where small kernels call each other.
 
-    Numba counts a reference whenever an array is taken from a tuple, by a call that keeps the compiler from
-    seeing through; without arrays of its own a kernel needs no counts. A division by 0 gives an infinity or
-    NaN, and a product and a sum are rounded once where the processor can.
+    Numba counts references whenever an array is taken from a tuple, by a call that blocks optimisation;
+    without arrays of its own a kernel needs no counts. A division by 0 gives an infinity or NaN, and a
+    product and a sum may be rounded once (fused).
     """
     return Kernel(function, _ARITHMETIC)
 
 
 def inlined(function: Callable[..., _Result]) -> Kernel[_Result]:
-    """An `arithmetic` kernel that becomes part of each one that calls it."""
+    """An `arithmetic` kernel that is inlined into its callers."""
     return Kernel(function, _ARITHMETIC | {"forceinline": True})
 
 
 def formula(function: Callable[..., _Result]) -> Kernel[_Result]:
-    """An `inlined` kernel of finite numbers only: what a literal 0 multiplies vanishes."""
+    """An `inlined` kernel of finite numbers only, so that products with a literal 0 are removed."""
     finite = {"fastmath": {"contract", "nnan", "nsz"}, "forceinline": True}
     return Kernel(function, _ARITHMETIC | finite)
 
@@ -75,8 +75,8 @@ _ARITHMETIC: dict[str, object] = {"_nrt": False, "error_model": "numpy", "fastma
 
 @inlined
 def place_in(values: AnyArray, value: int) -> int:
-    """The first of rising values that is not below `value`. Kernels that call numpy for such things, or make
-    arrays, are loaded with much of numba, some with scipy: longer than a small trace is read."""
+    """Index of the first of ascending values that is not below `value`. Kernels that call numpy for this, or
+    make arrays, load much of numba, some also scipy, which takes longer than reading a small trace."""
     low, high = 0, len(values)
     while low < high:
         middle = (low + high) >> 1

@@ -1,4 +1,4 @@
-"""Words that screen, reports and command line share: names of activities and of models of phases."""
+"""Common labels of window, reports and command line: names of activities, models of phases and accounts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTIVITIES = {
     "idle": "Idle",
     "unmeasured": "Not measured",
 }
-#: Kinds of a phase, by the degree of its polynomial; then those of the spaces.
+#: Kinds of phases by the degree of the polynomial, then those of the spaces.
 DEGREES = ("constant", "linear", "quadratic", *(space.kind for space in bases.TABLE))
 #: Names of the models of phases.
 MODELS = {
@@ -22,9 +22,9 @@ MODELS = {
     "mixed": "Mixed",
     "budget": "Budget",
 } | {space.model: space.title for space in bases.TABLE}
-#: Models whose phases are no polynomials.
+#: Models of functions other than polynomials.
 OWN_BASIS = tuple(space.model for space in bases.TABLE)
-#: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title, and what it is.
+#: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title and description.
 ACCOUNTS = {
     "computing": ("Computing", "Activities that the curve counts"),
     "serial": ("Outside parallel regions", "Threads that are idle while only the master works"),

@@ -11,7 +11,7 @@ from desktop.core.jit import kernel
 
 
 def warm_up() -> None:
-    """Load or compile what paints a curve and its fit, which would be done by the window's thread."""
+    """Load or compile the kernels that paint a curve and its fit, so that the window's thread need not."""
     pixels, ends = np.zeros((4, 4), np.uint32), np.zeros((3, 1))
     rows = np.zeros((2, 4), np.int32)
     fill_areas(pixels, rows, np.zeros(3, np.uint32))
@@ -37,14 +37,14 @@ def tint(pixels: Bytes, top: int, bottom: int, begin: Ints, ends: Ints, keep: An
 
 @kernel
 def line_columns(times: Floats, a: float, b: float, reach: int, thickness: int, opacity: Floats) -> None:
-    """How opaque each column is between the times `a` and `b`, of lines at `times`, which increase."""
+    """Set the opacity of each column between the times `a` and `b`, with lines at `times`, ascending."""
     width, first, last = opacity.size, 0, 0
     for t in times:
         at = math.floor((t - a) / (b - a) * width)
         if not 0 <= at < width:
             continue
-        # Lines in a neighbourhood of 24 pixels: from five on they fade, so that together they are no darker;
-        # from thirteen on, less than two pixels apart, they fade faster, as no eye tells them apart.
+        # Lines in a neighbourhood of 24 pixels: five or more fade, so that together they are no darker;
+        # thirteen or more, less than two pixels apart, fade faster, as they cannot be distinguished.
         while math.floor((times[first] - a) / (b - a) * width) < max(at - reach, 0):
             first += 1
         while last < times.size and (times[last] - a) / (b - a) * width < min(at + reach + 1, width):
@@ -57,7 +57,7 @@ def line_columns(times: Floats, a: float, b: float, reach: int, thickness: int, 
 
 @kernel
 def band_columns(low: Floats, high: Floats, a: float, b: float, covered: Floats) -> None:
-    """Set columns between the times `a` and `b` to 1 that lie between the times `low` and `high` (n,)."""
+    """Set columns between the times `a` and `b` to 1 if they are between the times `low` and `high` (n,)."""
     width = covered.size
     for i in range(low.size):
         first, last = (low[i] - a) / (b - a) * width, (high[i] - a) / (b - a) * width
@@ -72,7 +72,7 @@ def stroke_parabolas(
     for i in range(x.shape[1]):
         a, b = x[0, i], max(x[1, i], x[0, i] + 1)
         ya, yc, yb, h = y[0, i], y[1, i], y[2, i], half[i]
-        # A steep end is cut across the line, not upright.
+        # A steep end is cut perpendicular to the line, not vertically.
         sa, sb = 2 * (yc - ya) / (b - a), 2 * (yb - yc) / (b - a)
         ca, cb = h / math.sqrt(1 + sa * sa), h / math.sqrt(1 + sb * sb)
         low, high = min(ya - ca, yb - cb), max(ya + ca, yb + cb)
@@ -102,7 +102,7 @@ def stroke_parabolas(
 
 @kernel
 def band_below(row: float, first: float, last: float, thick: float) -> float:
-    """How much of a band `thick` high lies above `row`, on average while its top goes from first to last."""
+    """Mean height of the part above `row` of a band of height `thick`, whose top moves from first to last."""
     near, far = row - last, row - first
     if far - near < 1e-6:
         return min(max(far, 0.0), thick)

@@ -1,4 +1,4 @@
-"""What each phase says about the run: level, efficiency, work, extremes, deviation."""
+"""Statistics of phases: level, efficiency, work, extremes, deviation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PhaseRow(NamedTuple):
     ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
     error in processors * sqrt(s) and ``rms`` = error / sqrt(duration) the same as a deviation in processors;
     ``mean``, ``min``, ``max`` and ``work_s`` (processor-seconds) are the curve's own, not the fit's;
-    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0,
-    NaN where levels are no parts of it.
+    ``name`` may be ""; ``efficiency`` is mean / capacity, 0 if the capacity is 0, NaN if levels are not parts
+    of it.
     """
 
     start_s: float
@@ -47,11 +47,12 @@ class PhaseRow(NamedTuple):
 
 
 class Firm(NamedTuple):
-    """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
+    """A breakpoint over repetitions ("iterations" or "runs", `what`), found in `repeats` of `of`.
 
-    low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
-    tested : whether neighbours are alike was looked at; else `level` is that of independent repeats, and
-        `least` that of repeats whose neighbours have a correlation of 0.8.
+    low_s, high_s : interval of its median position with probability `level`; seconds on the axis of the fit.
+    tested : whether the correlation of successive repetitions was estimated; else `level` holds for
+    independent
+        ones, and `least` for a correlation of 0.8.
     """
 
     low_s: float
@@ -71,13 +72,13 @@ class Firm(NamedTuple):
 
     @property
     def words(self) -> str:
-        """With its ends."""
+        """The interval and `text`."""
         return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
 
 
 def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     """One row per phase of a fit of this curve, in order of time."""
-    # Which steps a phase touches is known exactly; their centres say so to the envelope without rounding.
+    # The steps that a phase overlaps are known exactly; their centres select them without rounding errors.
     begin = fit.index[:-1] - (fit.offset[:-1] < 0)
     end = fit.index[1:] - (fit.offset[1:] <= 0)
     touched = np.stack([begin, end], axis=1).ravel()
@@ -110,8 +111,8 @@ def phase_arrays(
     means: Sequence[tuple[StepCurve, str]] = (),
     firm: Sequence[Firm | None] = (),
 ) -> ArrayTable:
-    """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
-    each phase are a column each, with its name. `firm`: of the inner breakpoints, the columns of
+    """`phase_frame` without pandas, in the units of the curve's quantity. `means`: curves, and names of the
+    columns with their means over each phase. `firm`: of the inner breakpoints, for the columns of
     ``TABLES["repeats"]``."""
     fields, columns = _FIELDS, _columns(rows, fit)
     if any(firm):

@@ -1,16 +1,16 @@
-"""Values as JSON has them: what commands print with ``--json`` and reports say of their data."""
+"""Values for JSON, as commands print with ``--json`` and reports contain."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, TypeAlias
 
-#: An object of JSON. Its keys, and what their values are, the page on the command line says.
+#: A JSON object. The handbook's page on the command line describes its keys and values.
 JSON: TypeAlias = dict[str, Any]
 
 
 def plain_values(value: object) -> Any:
-    """Numbers and arrays of numpy become those of Python, what is not a number becomes null."""
+    """`value` with numpy's numbers and arrays as Python's, and NaN and infinities as None."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

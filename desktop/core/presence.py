@@ -1,8 +1,8 @@
-"""When a processor is inside each region, in a few stretches however often it enters it.
+"""The times a processor is inside each region, as a bounded number of stretches.
 
-Calls that follow one another closely become one stretch. What is close is found as calls pass by: when a
+Calls with short gaps between them become one stretch. The limit of a gap is found during the pass: when a
 region has `STRETCHES` stretches, the shorter half of the gaps between them is closed, and from then on every
-gap that is as short. So each event costs the same, and memory is bounded.
+gap that is as short. So each event has constant cost, and memory is bounded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, put_in_order
 
-#: Stretches kept of each region.
+#: Largest number of stretches of each region.
 STRETCHES = 128
-#: Kinds of what `Presence.feed` takes, as those of events; `TOUCH` enters and leaves at one time.
+#: Kinds of events of `Presence.feed`, as in traces; `TOUCH` enters and leaves at one time.
 ENTER, LEAVE, TOUCH = 0, 1, 2
-#: What sends are, for `sends`.
+#: Numbers by `sends`: directions, and the first of the sizes.
 UP, DOWN, SIZES = 0, 1, 2
 
 
@@ -39,7 +39,7 @@ class Presence:
         self._state = np.zeros((slots, 4), np.int64)
 
     def feed(self, time: Ints, kind: Bytes, what: NDArray[np.uint32], numbers: int) -> None:
-        """Events (n,) of the location in their order; `what`: below `numbers`."""
+        """Process events (n,) of the location in order; `what`: numbers below `numbers`."""
         if numbers > self._slot.size:
             more = np.full(max(numbers, 2 * self._slot.size) - self._slot.size, -1, np.int32)
             self._slot = np.concatenate([self._slot, more])
@@ -58,8 +58,8 @@ class Presence:
                 new[: rows.shape[0]] = rows
 
     def take(self, last: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """Begin, end, what, calls and ticks inside (n,) of all stretches of the location; those that are open
-        end at `last`. What is fed next is another location's."""
+        """Begin, end, what, calls and ticks inside (n,) of all stretches of the location; open ones end at
+        `last`. Clears the state for another location."""
         n = int(self._count[0])
         used, open_ = self._state[:n, 0], self._state[:n, 1] > 0
         rows = np.flatnonzero(open_)
@@ -84,7 +84,7 @@ def _feed(
     time: Ints, kind: Bytes, what: AnyArray, at: int, slot: AnyArray, count: Ints, names: Ints, times: Ints,
     calls: Ints, inside: Ints, state: Ints, gaps: Ints,
 ) -> int:  # fmt: skip
-    """From row `at` on; the row at which there is no slot left, or all rows."""
+    """Process rows from `at` on; returns the row at which no slot is left, or the number of rows."""
     for i in range(at, time.size):
         t, w = time[i], np.int64(what[i])
         s = slot[w]
@@ -125,7 +125,8 @@ def _feed(
 
 @arithmetic
 def _close_gaps(times: Ints, calls: Ints, inside: Ints, state: Ints, gaps: Ints) -> int:
-    """The shorter half of the gaps between stretches; how many are left. gaps (STRETCHES,): scratch."""
+    """Close the shorter half of the gaps between stretches; returns the number of stretches left. gaps
+    (STRETCHES,): work space."""
     used = state[0]
     for i in range(used - 1):
         gaps[i] = times[i + 1, 0] - times[i, 1]
@@ -151,8 +152,9 @@ def _close_gaps(times: Ints, calls: Ints, inside: Ints, state: Ints, gaps: Ints)
 def sends(
     here: int, time: Ints, kind: Bytes, peer: AnyArray, size: Ints, of: Bytes, out_time: Ints, what: AnyArray
 ) -> int:
-    """Of messages (n,) of a location those whose kind is one `of` those that it sends: two touches each, of
-    the direction and of the bits that its number of bytes has, in `out_time` and `what` (2 n,); how many."""
+    """Convert the sends among the messages (n,) of a location (`of`: by kind) into two touches each, of the
+    direction and of the number of bits in its size, in `out_time` and `what` (2 n,); returns the number of
+    sends."""
     n = 0
     for i in range(time.size):
         if of[kind[i]]:

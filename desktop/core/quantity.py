@@ -1,4 +1,4 @@
-"""What a curve counts, in the words of axes, sentences and tables."""
+"""The quantity of a curve, with its names and units for axes, sentences and tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CurveQuantity:
-    """What the levels of a curve are.
+    """The quantity of a curve's levels.
 
     `name`: of the curve; `axis`: title of an axis of its levels; `unit`: after a number in a sentence;
-    `short`: the same where there is little room, and in a product with seconds. `counted`: levels count
-    things of which there are as many as the curve's capacity, so that a level is a part of all of them.
-    `physical`: `unit` takes SI prefixes, as bytes do and processors do not.
+    `short`: its abbreviation, also for products with seconds. `counted`: levels are numbers of things, of
+    which the curve's capacity is the total, so that a level is a part of it. `physical`: `unit` takes SI
+    prefixes, as bytes do and processors do not.
     """
 
     name: str = "Computing"
@@ -23,7 +23,7 @@ class CurveQuantity:
     physical: bool = False
 
     def per(self, unit: str) -> str:
-        """A unit that is said of processors, as ``"proc·√s"`` or ``"proc/s"``, of these levels.
+        """A unit of processors, such as ``"proc·√s"`` or ``"proc/s"``, converted to this quantity.
 
         >>> CurveQuantity(short="J/s").per("proc·s"), CurveQuantity(short="B").per("proc·√s")
         ('J', 'B·√s')
@@ -37,7 +37,7 @@ class CurveQuantity:
 
     @property
     def of_error(self) -> str:
-        """Unit of an L2 norm, in words."""
+        """Unit of an L2 norm."""
         return f"{self.unit}·√s" if self.unit != self.short else self.per("proc·√s")
 
     @property
@@ -47,5 +47,5 @@ class CurveQuantity:
         return f"{unit}²·s".lstrip("²·") if self.short else "s"
 
 
-#: Of the utilization curve.
+#: The quantity of the utilization curve.
 PROCESSORS = CurveQuantity()

@@ -1,12 +1,12 @@
-"""Phases of other functions than polynomials: what is compiled of the table `desktop.core.bases.TABLE`.
+"""Phases of functions other than polynomials: the kernels compiled from the table `desktop.core.bases.TABLE`.
 
-A space joins like polynomials do in `desktop.core.tree`: each interval keeps the coefficients of its best
-function in orthogonal functions q0 to q3 and the squared error, and two neighbours join by sums of squares,
+Intervals of a space merge as polynomials do in `desktop.core.tree`: each keeps the coefficients of its best
+function in orthogonal functions q0 to q3 and the squared error, and two neighbours merge by sums of squares,
 as on a part of an interval the functions are combinations of the part's own. All integrals are exact: no
 quadrature, and no nearly equal numbers are subtracted.
 
-The kernels here are written once, for any space: `own` stands for the module of one, and `kernels` compiles
-them for it. What all models share (`desktop.core.partition`) is compiled once and calls a space's `go` by its
+The kernels here are templates for any space: `own` represents its module, and `kernels` compiles them for it.
+Code that all models share (`desktop.core.partition`) is compiled once and calls a space's `go` by its
 address, `MomentTree.go`.
 """
 
@@ -40,22 +40,22 @@ _ROUNDS = 120
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
-#: The module of a space, in `kernels`.
+#: Placeholder for the module of a space, replaced in `kernels`.
 own = ModuleType("own")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _TEMPLATES: list[tuple[Callable[..., object], FunctionType]] = []
 
 
 class Basis(NamedTuple):
-    """What phases may be made of beside polynomials: `model`, that of a space, and its `rate` (radians a
-    second; one over seconds; 0 where it has none)."""
+    """Functions of phases besides polynomials: the `model` of a space, and its `rate` (radians a second for a
+    period; one over seconds for a time constant; 0 without a scale)."""
 
     model: str
     rate: float
 
     @classmethod
     def of(cls, model: str, seconds: float) -> Basis:
-        """With a period, or a time constant, of so many seconds."""
+        """The basis with a period, or a time constant, of `seconds`."""
         scale = _space(model).scale
         return cls(model, scale.turns / seconds if scale else 0.0)
 
@@ -65,18 +65,19 @@ class Basis(NamedTuple):
 
     @property
     def degree(self) -> int:
-        """The number of its phases after those of polynomials."""
+        """The number of its space, after the degrees of polynomials."""
         return bases.degree_of(self.model)
 
     @property
     def seconds(self) -> float:
-        """The period, or the time in which what is missing falls to 1/e (s)."""
+        """The period, or the time constant (s)."""
         scale = self.space.scale
         return scale.turns / self.rate if scale else math.inf
 
     @property
     def scale(self) -> dict[str, float]:
-        """``period_s`` or ``time_constant_s``, as tables and JSON name it."""
+        """``period_s`` or ``time_constant_s`` (the key of tables and JSON) and its value; empty without
+        one."""
         scale = self.space.scale
         return {scale.key: self.seconds} if scale else {}
 
@@ -86,8 +87,8 @@ def _space(model: str) -> bases.FunctionSpace:
 
 
 def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
-    """The moment tree of a curve, with nodes of a basis where one is given: O(M) at the first call, found
-    in ``curve.summaries`` afterwards, which keeps the last one of each model."""
+    """The moment tree of a curve, with nodes of a basis if one is given: O(M) at the first call, then cached
+    in ``curve.summaries``, which keeps the last one of each model."""
     tree = moment_tree(curve)
     if basis is None:
         return tree
@@ -104,8 +105,8 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
 
 
 def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """Values and slopes in u of phases, degree, width (seconds), u in [-1, 1] (n,), coefficients c (n, 4):
-    those of Legendre polynomials for degrees below 3."""
+    """Values and slopes in u (n,) of phases: degree, width (seconds), u in [-1, 1] (n,), coefficients c
+    (n, 4), of Legendre polynomials for degrees below 3."""
     value = c[:, 0] + u * c[:, 1] + (1.5 * u * u - 0.5) * c[:, 2]
     slope = c[:, 1] + 3 * u * c[:, 2]
     own = degree > 2
@@ -117,7 +118,7 @@ def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Flo
 
 
 def template(how: Callable[..., object]) -> Callable[[_Function], _Function]:
-    """To be compiled `how` for each space."""
+    """A decorator of templates, which are compiled with the decorator `how` for each space."""
 
     def note(function: _Function) -> _Function:
         _TEMPLATES.append((how, cast(FunctionType, function)))
@@ -128,8 +129,8 @@ def template(how: Callable[..., object]) -> Callable[[_Function], _Function]:
 
 @cache
 def kernels(model: str) -> SimpleNamespace:
-    """The kernels below for a space, by name; each is compiled when it is first called, or taken from the
-    folder of compiled kernels, where its name tells the space and its formulas."""
+    """The kernels below for a space, by name; each is compiled, or loaded from the folder of compiled
+    kernels, when it is first called. Names of cached kernels identify the space and its formulas."""
     module = _compiled(_space(model).natural.__globals__)
     names = globals() | {"own": module}
     for how, function in _TEMPLATES:
@@ -140,7 +141,7 @@ def kernels(model: str) -> SimpleNamespace:
 
 
 def _compiled(names: dict[str, object]) -> ModuleType:
-    """The names of a space's module as one whose functions are kernels, and its tuples of numbers arrays."""
+    """A space's module with its functions as kernels, and its tuples of numbers as arrays."""
     module = ModuleType(str(names["__name__"]))
     digest = zlib.crc32(module.__name__.encode())
     for name, value in names.items():
@@ -160,7 +161,7 @@ def _compiled(names: dict[str, object]) -> ModuleType:
 
 @template(inlined)
 def step(tree: MomentTree, w: float, height: float) -> Moments:
-    """The moments of a piece of a step."""
+    """The moments of a part of a step."""
     x = abs(tree.rate) * w / 2
     n2, n3 = own.norms(x)
     return w, height, 0.0, 0.0, 0.0, 0.0, n2, n3, *own.shape(x)
@@ -168,7 +169,7 @@ def step(tree: MomentTree, w: float, height: float) -> Moments:
 
 @template(formula)
 def joined(rate: float, a: Moments, b: Moments) -> Moments:
-    """The moments of two neighbours as one, `a` to the left of `b`."""
+    """The moments of two neighbours merged, `a` to the left of `b`."""
     wa, a0, a1, a2, a3, ea, an2, an3, sa0, sa1, sa2, sa3, sa4 = a
     wb, b0, b1, b2, b3, eb, bn2, bn3, sb0, sb1, sb2, sb3, sb4 = b
     w = wa + wb
@@ -176,7 +177,7 @@ def joined(rate: float, a: Moments, b: Moments) -> Moments:
     t = wb / w
     difference = b0 - a0
     c0 = a0 + t * difference if t <= 0.5 else b0 - r * difference
-    # The mean is orthogonal to all else.
+    # The mean is orthogonal to all other functions.
     a0, b0 = -t * difference, r * difference
     xa, xb = abs(rate) * wa / 2, abs(rate) * wb / 2
     shape, left, right = own.split(rate, r, t, xa, (sa0, sa1, sa2, sa3, sa4), xb, (sb0, sb1, sb2, sb3, sb4))
@@ -229,7 +230,8 @@ def node_at(tree: MomentTree, s: int, at: int) -> Moments:
 
 @template(inlined)
 def keep_node(tree: MomentTree, z: Floats, m: Moments, w: float) -> None:
-    """Write moments to a node's row; its width from the edges, as a sum of widths would gather rounding."""
+    """Store moments in a node's row; `w`: its width from the edges, as a sum of widths accumulates
+    rounding."""
     z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
     z[8], z[9], z[10], z[11], z[12] = own.shape(abs(tree.rate) * w / 2)
 
@@ -266,7 +268,8 @@ def piece_of(edges: Floats, level: Floats, reference: float, i: int) -> tuple[fl
 def cut(
     tree: MomentTree, rate: float, m: Moments, height: float, width: float, e: float
 ) -> tuple[float, Moments, int]:
-    """As `desktop.core.tree.cut`: how much of a step still fits, the moments with it, the merges done."""
+    """As `desktop.core.tree.cut`: width of the part of a step that fits, moments with it, number of
+    merges."""
     rest = e - m[5]
     if rest <= 0:
         return 0.0, m, 0
@@ -300,7 +303,7 @@ def cut(
 def reach(
     tree: MomentTree, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
 ) -> tuple[int, float, Moments, int]:
-    """As `desktop.core.tree.reach`, for the tree's own space: position, moments taken, merges done.
+    """As `desktop.core.tree.reach`, for the tree's own space: position, moments, number of merges.
 
     Going left, the moments are those of the mirrored curve.
     """
@@ -376,7 +379,7 @@ def reach(
 def go(
     tree: MomentTree, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float
 ) -> tuple[int, float, float, float, float, int]:
-    """`reach`: position, error, the values of the fit at its start and end, merges done."""
+    """`reach`: position, error, the values of the fit at its start and end, number of merges."""
     j, o, moments, merges = reach(tree, s, j, o, cj, co, e, goal)
     first, final = at_ends(s * tree.rate, moments)
     return j, o, moments[5], first, final, merges
@@ -384,7 +387,8 @@ def go(
 
 @template(arithmetic)
 def describe(tree: MomentTree, j: Ints, o: Floats, c: Floats, error: Floats) -> None:
-    """Of every interval from (j, o)[i, 0] to (j, o)[i, 1] coefficients, and the error in its column."""
+    """Set coefficients `c` (m, 4) of every interval from (j, o)[i, 0] to (j, o)[i, 1], and its column of
+    `error`."""
     for i in range(j.shape[0]):
         _, _, m, _ = reach(tree, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
         error[i, tree.space] = m[5]
@@ -407,8 +411,8 @@ def values(rate: float, width: Floats, c: Floats, u: Floats, value: Floats, slop
 
 @template(kernel)
 def between(rate: float, width: Floats, c: Floats, left: Floats, right: Floats, out: Floats) -> None:
-    """For many phases, width (n,), c (n, 4), a lower and an upper bound of the values from u = left to right,
-    as far off as the function bends within the stretch, and the mean, which is exact, to `out` (3, n)."""
+    """Set `out` (3, n) for phases, width (n,), c (n, 4): lower and upper bound of the values from u = left to
+    right, off by at most the deviation from the chord, and the exact mean."""
     for i in range(left.size):
         a, b = left[i], right[i]
         p0, _ = value_and_slope(rate, width[i], c[i], a)

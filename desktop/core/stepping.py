@@ -1,4 +1,4 @@
-"""Kernels of curves that are no utilization: stretches of open regions, sums over locations."""
+"""Kernels of curves other than the utilization: stretches of open regions, sums over locations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from desktop.core.jit import kernel
 def stretches(
     time: Ints, kind: Bytes, region: AnyArray, wanted: Flags, open_: Ints, state: Ints, begin: Ints, end: Ints
 ) -> int:
-    """When any of the `wanted` regions (regions,) is open: begins and ends in `begin`, `end`; how many.
+    """Set `begin`, `end` to the intervals in which any of the `wanted` regions (regions,) is open; returns
+    their number.
 
-    `open_` (regions,): how often each is open; `state` (2,): how many are in all, and since when; both are
-    those of the events before. A leave without enter is ignored.
+    State of the events before: `open_` (regions,), how often each is open; `state` (2,), how many are open in
+    all, and since when. A leave without enter is ignored.
     """
     n = 0
     for i in range(time.size):
@@ -38,9 +39,10 @@ def stretches(
 
 @kernel
 def over_locations(place: Ints, value: Floats, count: int, mean: bool, level: Floats) -> None:
-    """The sum or mean over locations after each of the changes (n,), of `place` to `value` (NaN: none).
+    """Set `level` to the sum or mean over locations after each of the changes (n,) of location `place` to
+    `value` (NaN: none).
 
-    A tree of sums is kept up, so that no rounding error is carried on.
+    A tree of sums is updated, so that rounding errors do not accumulate.
     """
     size = 1
     while size < count:

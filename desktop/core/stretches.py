@@ -1,7 +1,8 @@
-"""The operations of a run as they were recorded, laid out for a replay (`desktop.core.machine`).
+"""The recorded operations of a run, prepared for a replay (`desktop.core.machine`).
 
-Times are ticks of the common clock. Of every operation: when it was *reached* (`point`), when that was there
-for which it waited (`let_go`), and when it was over; between operations lie the stretches of a location.
+Times are ticks of the common clock. Every operation has a time when it was *reached* (`point`), when the
+event it waited for happened (`let_go`), and when it was `over`; between operations are the location's
+stretches.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from desktop.core.open_regions import BEGIN
 
 @inlined
 def call_span(i: int, time: Ints, call: AnyArray, begins: Ints, ends: Ints) -> tuple[int, int]:
-    """Begin and end of the call that an operation is in, outside of all its own time."""
+    """Begin and end of the call that contains an operation; its own time if none does."""
     if call[i] < 0:
         return time[i], time[i]
     return begins[call[i]], ends[call[i]]
@@ -27,8 +28,8 @@ def reach(
     first: Ints, last: Ints, kind: Bytes, time: Ints, call: AnyArray, begins: Ints, ends: Ints, born: Ints,
     point: Ints, over: Ints,
 ) -> None:  # fmt: skip
-    """When each operation was reached and was over. Receives (and completions) that follow each other in one
-    call are reached together: the call waits for all of them."""
+    """Set `point` and `over`: when each operation was reached and was over. Consecutive receives (and
+    completions) in one call are reached together, as the call waits for all of them."""
     for p in range(first.size):
         before = born[p]
         for i in range(first[p], last[p]):
@@ -48,7 +49,7 @@ def reach(
 
 @kernel
 def meet(first: Ints, last: Ints, kind: Bytes, key: AnyArray, point: Ints, sent: Ints, posted: Ints) -> None:
-    """When each message (messages,) was sent, and its receive posted or reached."""
+    """Set for each message (messages,) when it was sent, and when its receive was posted or reached."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             if kind[i] == machine.SEND:
@@ -62,8 +63,8 @@ def block(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, time: Ints, call: AnyArray, begins: Ints, ends: Ints,
     point: Ints, posted: Ints, waiting: AnyArray, may: Bytes, did: Bytes,
 ) -> None:  # fmt: skip
-    """How senders go on: `may` if a receive had to be posted first, `did` as recorded. One that does more in
-    its call than to send does not wait before that."""
+    """Set the manner in which senders go on (`desktop.core.machine`): `may`, if a receive had to be posted
+    first, and `did`, as recorded. A call with further operations does not wait in its send."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             what = key[i]
@@ -92,9 +93,9 @@ def release(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, root: Ints, point: Ints, over: Ints, sent: Ints,
     posted: Ints, did: Bytes, early: Ints, latest: Ints, let_go: Ints,
 ) -> None:  # fmt: skip
-    """When that was there for which each operation (n,) waited, as `desktop.core.machine` has it without
-    latency, messages being under way for `early` ticks (0, less where clocks contradict each other, so that
-    none arrives after it was received); `BEGIN` if it waited for nothing."""
+    """Set `let_go` (n,): when the event happened that each operation waited for, `BEGIN` if it did not wait,
+    by the rules of `desktop.core.machine` without latency. Messages are under way for `early` ticks: 0, or
+    less where clocks contradict each other, so that none arrives after it was received."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             what = key[i]
@@ -133,8 +134,9 @@ def lay_out(
     first: Ints, last: Ints, kind: Bytes, time: Ints, call: AnyArray, begins: Ints, ends: Ints, point: Ints,
     over: Ints, let_go: Ints, born: Ints, died: Ints, extra: Floats, since: Ints, until: Ints,
 ) -> None:  # fmt: skip
-    """What an operation takes beyond its waiting (n,), and of the stretches (n + p) before each and after the
-    last of each location begin and end without the calls at both ends (`span` tells those with them)."""
+    """Set `extra` (n,), the time of each operation beyond its waiting; and begin and end (`since`, `until`)
+    of the stretches (n + p) before each operation and after the last of each location, without the calls at
+    both ends (`span` includes these)."""
     n = kind.size
     for p in range(first.size):
         before = born[p]
@@ -168,8 +170,8 @@ def lay_out(
 
 @inlined
 def span(before: int, ends: int, since: int) -> tuple[int, int]:
-    """Begin and end of a stretch, with the calls that go over these: from when the operations before it were
-    over to the end or the next one. Of operations that are reached together only the first has any."""
+    """Begin and end of a stretch including calls at its ends: from the end of the operations before it to the
+    next one. Of operations that are reached together only the first has a stretch."""
     if since < before:
         return since, since
     return before, max(before, ends)
@@ -180,7 +182,8 @@ def spans(
     p: int, first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints,
     until: Ints, out: Ints,
 ) -> None:  # fmt: skip
-    """Begin and end of each stretch of a location, and the same without calls at its ends: (4, stretches)."""
+    """Set `out` (4, stretches): begin and end of each stretch of a location, and both without calls at its
+    ends."""
     before = born[p]
     for k in range(first[p], last[p] + 1):
         at_end = k == last[p]
@@ -193,8 +196,8 @@ def spans(
 
 @inlined
 def lasting(since: int, until: int, was: float, called: float, busy: float, calls: bool) -> float:
-    """Ticks between calls if it computes for `busy` ticks where it `was` computing; `calls`: with those that
-    it is in calls."""
+    """Ticks of a stretch without calls at its ends, if it computes for `busy` ticks instead of `was`;
+    `calls`: including the ticks in calls inside (`called`)."""
     mid = busy + (until - since - was - called)
     return mid + called if calls else mid
 
@@ -204,8 +207,8 @@ def gaps(
     first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints, until: Ints,
     was: Floats, called: Floats, busy: Floats, calls: bool, out: Floats,
 ) -> None:  # fmt: skip
-    """Ticks that each stretch lasts (n + p) if it computes for `busy` ticks; `calls` (of the library) as they
-    were, or without them."""
+    """Set `out` (n + p) to the ticks of each stretch if it computes for `busy` ticks; `calls`: with the calls
+    of libraries as recorded, or without."""
     for p in range(first.size):
         before = born[p]
         for k in range(first[p], last[p] + 1):
@@ -225,8 +228,8 @@ def move_pieces(
     was: Floats, called: Floats, busy: Floats, calls: bool, origin: Floats, went: Floats, of: AnyArray,
     begin: Ints, end: Ints, a: Floats, b: Floats,
 ) -> None:  # fmt: skip
-    """Where pieces of computing (m,), by the stretches that they are `of`, come to lie (a, b); behind them
-    what is computed in stretches where nothing was. Locations begin at `origin`, operations are over at
+    """Set `a`, `b` to the new begins and ends of pieces of computing (m,), sorted by their stretch `of`;
+    after them the computing in stretches that had none. Locations begin at `origin`, operations are over at
     `went`."""
     j, more = 0, of.size
     for p in range(first.size):
@@ -261,8 +264,8 @@ def moved_breakpoints(
     until: Ints, was: Floats, called: Floats, busy: Floats, calls: bool, origin: Floats, went: Floats,
     gap: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """(cuts, p) where instants of each location come to lie, between what is known of the operations around
-    them; those at which it is not there are left as they are."""
+    """Set `out` (cuts, p) to the new times of instants `cuts` on each location, interpolated between the
+    operations around them; unchanged where the location does not exist at that time."""
     for p in range(first.size):
         a, b = first[p], last[p]
         for c in range(cuts.size):
@@ -296,8 +299,9 @@ def in_regions(
     time: Ints, kind: Bytes, region: AnyArray, wanted: Ints, stack: Ints, state: Ints, low: Ints, high: Ints,
     reached: Ints, ticks: Floats, entered: Floats,
 ) -> None:  # fmt: skip
-    """Add ticks with a wanted region innermost, and its enters, to the stretches of a location, which are
-    from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
+    """Add the ticks with a wanted region innermost, and its enters, to the stretches of a location from `low`
+    to `high`. state: number of open regions, first stretch not over, time of the last event, stretch of the
+    last enter."""
     for i in range(time.size):
         depth = state[0]
         top = wanted[stack[depth - 1]] if depth else -1
@@ -325,7 +329,7 @@ def in_regions(
             k = depth - 1
             while k >= 0 and stack[k] != region[i]:
                 k -= 1
-            if k >= 0:  # what is open inside of it is left, too
+            if k >= 0:  # regions inside of it stay open
                 for j in range(k, depth - 1):
                     stack[j] = stack[j + 1]
                 state[0] -= 1
@@ -333,9 +337,9 @@ def in_regions(
 
 @kernel
 def step_levels(begin: Floats, end: Floats, last: float, near: float, edges: Floats, level: Floats) -> int:
-    """How many of intervals (n,), of which begins and ends are sorted each, are there from each edge on, from
-    0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges; they
-    are only counted if there is no room for any."""
+    """Set `level` to the number of open intervals (n,) from each of the `edges` on, from 0 to `last`; begins
+    and ends are sorted separately. Times that differ by at most `near` are merged into the latest. Returns
+    the number of edges; they are only counted if the arrays are empty."""
     n = i = j = 0
     now, there, shown = 0.0, 0, -1
     while i < begin.size or j < end.size:

@@ -15,7 +15,7 @@ _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 class Ticks:
     """Positions in the axis' own unit (seconds, processors; log10 on a logarithmic axis) with their labels.
 
-    `unit` is what the labels count; `offset` must be added to them ("" if nothing).
+    `unit` is the unit of the labels; `offset` must be added to them ("" if none).
     """
 
     positions: list[float]
@@ -35,7 +35,7 @@ def nice_step(span: float, count: float) -> tuple[int, int]:
 
 
 def time_unit(span: float, asked: tuple[float, str] | None = None) -> tuple[float, str]:
-    """The unit (seconds, name) that was asked for, or in which a visible span is read most easily."""
+    """The requested unit (seconds, name), else the most readable one for a visible span."""
     return asked or next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
 
 
@@ -53,14 +53,14 @@ def time_ticks(a: float, b: float, count: float, asked: tuple[float, str] | None
         offset = f"+{whole * 10.0**power:.{max(-power, 0)}f} s"
     decimals = max(0, round(math.log10(scale)) - e)
     numbers = range(first, last + 1)
-    # A unit that was asked for may make long numbers, which are read in groups of three.
+    # A requested unit may give long numbers, which are grouped by three digits.
     form = f",.{decimals}f" if asked is not None else f".{decimals}f"
     labels = [f"{(k - zero) * step / scale:{form}}".replace(",", "\u2009") for k in numbers]
     return Ticks([k * step for k in numbers], labels, unit, offset)
 
 
 def level_ticks(low: float, high: float, count: float, *, whole: bool = False) -> Ticks:
-    """1-2-5 ticks between `low` and `high`; whole numbers only if so asked and the span allows."""
+    """1-2-5 ticks between `low` and `high`; `whole`: only whole numbers, if the span allows."""
     m, e = nice_step(high - low, count)
     if whole and e < 0 and high - low >= 1:
         m, e = 1, 0
@@ -78,7 +78,7 @@ def power_ticks(low: float, high: float, count: float) -> Ticks:
     marks: list[tuple[int, int]] = []
     for steps in (tuple(range(1, 10)), (1, 2, 5), (1,)):
         marks = [(e, m) for e in every for m in steps if low - 1e-9 <= e + math.log10(m) <= high + 1e-9]
-        # Those below a power of ten stand closest; labels need two thirds of their even share.
+        # Ticks below a power of ten are closest; labels need two thirds of their even share.
         if len(marks) <= count and math.log10(10 / steps[-1]) * count > 0.65 * (high - low):
             break
     if len(marks) < 2:
@@ -92,7 +92,7 @@ def power_ticks(low: float, high: float, count: float) -> Ticks:
 
 
 def doubling_ticks(low: float, high: float, count: float) -> Ticks:
-    """Powers of two between 10^low and 10^high, positions as log10, as many as there is room for."""
+    """Powers of two between 10^low and 10^high, positions as log10, at most about `count`."""
     first, last = math.ceil(low / math.log10(2) - 1e-9), math.floor(high / math.log10(2) + 1e-9)
     if last - first < 1:
         return power_ticks(low, high, count)
@@ -102,6 +102,6 @@ def doubling_ticks(low: float, high: float, count: float) -> Ticks:
 
 
 def name_ticks(names: Sequence[str], count: float) -> Ticks:
-    """Names at 0, 1, 2, ..., every so many of them that no more than `count` are said."""
+    """Names at 0, 1, 2, ..., every k-th of them, so that at most about `count` have labels."""
     step = max(1, math.ceil(len(names) / max(count, 1.0)))
     return Ticks([float(k) for k in range(0, len(names), step)], list(names[::step]))

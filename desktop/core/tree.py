@@ -12,7 +12,7 @@ it. Steps are nodes too and stay in the curve's own arrays; the tree adds 5 byte
 
 A *position* on the curve is a pair (j, o): the time ``edges[j] + o``. The offset o is positive inside step
 j, counted from its left edge, and negative inside step j-1, counted from its right edge. A double alone
-could not say where in a short step late in a long trace a break lies.
+could not represent a breakpoint inside a short step late in a long trace.
 
 The problem and Algorithm K, which `reach` serves: P. H. Worley, *Modeling Histogram Data with Piecewise
 Polynomials*, ORNL/TM-11637 (1990), section 3.
@@ -33,21 +33,20 @@ SHIFT = 4
 BLOCK = 1 << SHIFT
 # The reference height comes from a sample of 2**8 to 2**9 steps.
 _SAMPLE = 8
-# Newton's iteration inside a step ends at this relative distance from the tolerance (squared).
+# Newton's iteration inside a step ends at this relative distance from the squared tolerance.
 _EXACT = 1e-15
-# It needs 2 to 4 rounds; the limit only bounds the bisection it falls back on.
+# It needs 2 to 4 rounds; the limit only bounds the bisection that replaces it where it fails.
 _ROUNDS = 120
 
 
 class MomentTree(NamedTuple):
-    """Moments of a curve, built once by `moment_tree`; the kernels take it as it is.
+    """Moments of a curve, built once by `moment_tree`; an argument of kernels.
 
     ``edges`` (M+1,) and ``level`` (M,) are the curve's own arrays (ticks, processors). ``nodes`` (N, 5) holds
     c0, c1, c2, E and the width of complete nodes, c0 relative to ``reference``: of ``leaves`` blocks of 16
-    steps and of every pair above them, in the rows that `row` tells. ``runs`` counts the maximal stretches of
-    equal height. ``space``, ``rate``, ``terms`` (N, 13), ``price``, ``go``: of other functions than
-    polynomials their number, rate, nodes, parameters of a phase, and the address of a kernel, see
-    `desktop.core.spaces`.
+    steps and of every pair above them, in the rows that `row` gives. ``runs``: number of maximal stretches of
+    equal height. ``space``, ``rate``, ``terms`` (N, 13), ``price``, ``go``: number, rate, nodes, parameters
+    of a phase, and the address of a kernel, for functions other than polynomials (`desktop.core.spaces`).
     """
 
     edges: Floats
@@ -64,7 +63,7 @@ class MomentTree(NamedTuple):
 
 
 def moment_tree(curve: StepCurve) -> MomentTree:
-    """The curve's moment tree, built at the first call (O(M)) and found in ``curve.summaries`` afterwards."""
+    """The curve's moment tree, built at the first call (O(M)), then cached in ``curve.summaries``."""
     tree = curve.summaries.get("moments")
     if not isinstance(tree, MomentTree):
         tree = _build(curve)
@@ -73,8 +72,8 @@ def moment_tree(curve: StepCurve) -> MomentTree:
 
 
 def _build(curve: StepCurve) -> MomentTree:
-    # One height is subtracted from all, so that a large mean does not drown small differences. Taken from
-    # the data, it keeps whole numbers whole; a sample's median lies where most of the heights are.
+    # One height is subtracted from all, so that small differences are not lost beside a large mean. A height
+    # of the curve keeps whole numbers whole; the median of a sample is near most of the heights.
     sample = curve.level[:: max(1, curve.segments >> _SAMPLE)].copy()
     middle = sample.size // 2
     sample.partition(middle)
@@ -90,16 +89,16 @@ def merge(
     k: int, a: float, a0: float, a1: float, a2: float, ea: float, b: float, b0: float, b1: float, b2: float,
     eb: float,
 ) -> tuple[float, float, float, float]:  # fmt: skip
-    """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) joined, `a` to the left of `b`.
+    """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) merged, `a` to the left of `b`.
 
-    With u and v for what is left of each one's own fit after the common fit, E grows by the squared norms
-    of u and v. Coefficients above degree k are neither read nor written.
+    With u and v the differences of each one's own fit from the common fit, E grows by the squared norms of u
+    and v. Coefficients above degree k are neither read nor written.
     """
     share = 1 / (a + b)
     r = a * share
     t = b * share
     d = b0 - a0
-    # From the nearer side: the mean of a long stretch hardly moves when a short one is added.
+    # From the longer side, whose mean hardly changes when a short one is added.
     c0 = a0 + t * d if t <= 0.5 else b0 - r * d
     if k == 0:
         return c0, 0.0, 0.0, ea + eb + a * t * d * d
@@ -124,13 +123,13 @@ def merge(
 
 @inlined
 def row(leaves: int, depth: int, node: int) -> int:
-    """Where `node` of those that span 16·2^depth steps is kept: the root first, the leaves last."""
+    """Row of `node` among those that span 16·2^depth steps: the root comes first, the leaves last."""
     return ((leaves >> depth) & ~1) + node
 
 
 @arithmetic
 def build_nodes(edges: Floats, level: Floats, reference: float, nodes: Floats, leaves: int) -> int:
-    """Fill `nodes`, each as soon as its halves are there; returns the number of runs of equal height."""
+    """Fill `nodes`, each as soon as its halves are complete; returns the number of runs of equal height."""
     runs = 1
     previous = level[0] - reference
     for j in range(1, level.size):
@@ -154,7 +153,7 @@ def build_nodes(edges: Floats, level: Floats, reference: float, nodes: Floats, l
             node, depth = node >> 1, depth + 1
             z = nodes[row(leaves, depth, node)]
             z[0], z[1], z[2], z[3] = merge(2, x[4], x[0], x[1], x[2], x[3], y[4], y[0], y[1], y[2], y[3])
-            # From the edges, as a sum of widths would gather rounding.
+            # From the edges, as a sum of widths would accumulate rounding errors.
             z[4] = edges[end] - edges[end - (BLOCK << depth)]
     return runs
 
@@ -169,15 +168,15 @@ def gap(edges: Floats, aj: int, ao: float, bj: int, bo: float) -> float:
 def reach(
     tree: MomentTree, k: int, s: int, j: int, o: float, cj: int, co: float, e: float, goal: float = np.nan
 ) -> tuple[int, float, float, float, float, float, float, int]:
-    """Go from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
+    """Walk from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
 
     ``s`` is 1 to go right and -1 to go left: the same walk on the mirrored curve, whose nodes have c1
     negated. Returns the position reached (exactly the cap's where it is reached), E_k there, and width,
-    c0 (relative to the reference), c1, c2 of what was taken, then the number of merges done. Going left,
-    c1 is that of the mirrored curve. It ends early once it is known whether it gets further than the width
+    c0 (relative to the reference), c1, c2 of the interval, then the number of merges. Going left, c1 is that
+    of the mirrored curve. The walk ends early once it is known whether it gets further than the width
     `goal`, at a position on the same side of it.
 
-    Ever larger tree nodes are taken until one does not fit (`climb`), then ever smaller ones, then single
+    Ever larger tree nodes are added until one does not fit (`climb`), then ever smaller ones, then single
     steps; the step that does not fit is cut (`descend`): O(16 + log M) merges.
     """
     b, w, c0, last, tail = begin(tree, s, j, o, cj, co)
@@ -194,10 +193,10 @@ def reach(
 def begin(
     tree: MomentTree, s: int, j: int, o: float, cj: int, co: float
 ) -> tuple[int, float, float, int, float]:
-    """The first piece of a walk: the rest of the step that it starts in. Its error is 0: every phase gets on.
+    """The first part of a walk: the rest of the step in which it starts, whose error is 0.
 
     Returns the boundary b behind it, its width and height, and the cap as a boundary `last` between steps
-    and a piece `tail` of the step behind it. When the cap lies before b, the width is that to the cap.
+    and a width `tail` of the step behind it. If the cap is before b, the width is that to the cap.
     """
     edges = tree.edges
     back = (1 - s) // 2
@@ -226,11 +225,11 @@ def climb(
     tree: MomentTree, k: int, d: int, s: int, b: int, depth: int, w: float, c0: float, c1: float, c2: float,
     error: float, last: int, e: float,
 ) -> tuple[int, int, float, float, float, float, float, int]:  # fmt: skip
-    """Take steps to the edge of a leaf, then ever larger nodes, while E_d <= e <= k, not beyond `last`.
+    """Add steps up to the edge of a leaf, then ever larger nodes, while E_d <= e (d <= k), not beyond `last`.
 
-    Moments are merged up to degree k and `error` is E_k, so that a walk for a higher degree can go on where
-    the one for d had to stop. Returns where it ends, the depth of the node there that does not fit, the
-    moments taken, and the merges done. Beginning at a boundary b, depth is 0; going on, as returned.
+    Moments are merged up to degree k and `error` is E_k, so that a walk for a higher degree can continue
+    where the one for d had to stop. Returns the boundary at its end, the depth of the node there that does
+    not fit, the moments, and the number of merges. `depth` is 0 at the begin, else as returned before.
     """
     edges, level, leaves = tree.edges, tree.level, tree.leaves
     back = (1 - s) // 2
@@ -249,7 +248,7 @@ def climb(
         w += pw
         b += s
     while 1 << depth <= leaves:
-        # A node that begins where its parent does is left to the parent, if it fits at all.
+        # A node that begins with its parent is skipped, as the parent is tried next.
         if (b >> SHIFT >> depth) & 1:
             node = (b >> SHIFT >> depth) - back
             far = b + (s << depth << SHIFT)
@@ -269,7 +268,7 @@ def climb(
 
 @inlined
 def lower(k: int, d: int, w: float, c1: float, c2: float, error: float) -> float:
-    """E_d of moments that hold E_k, d <= k."""
+    """E_d from moments with E_k, d <= k."""
     if d < 2 and k == 2:
         error += w * c2 * c2 / 5
     if d < 1 and k > 0:
@@ -293,8 +292,8 @@ def descend(
     """Finish a walk whose next node at `depth` does not fit: smaller nodes, steps, a part of a step.
 
     It ends early once it is known whether the walk gets further than the width `goal` (NaN: never); the width
-    so far then lies on the same side of the goal as the whole one. Returns boundary or position, width, c0,
-    c1, c2, E_k, the depth to go on with, -1 when finished, and the merges done.
+    so far is then on the same side of the goal as the final one. Returns boundary or position, width, c0,
+    c1, c2, E_k, the depth to go on with (-1 when finished), and the number of merges.
     """
     edges, level, leaves = tree.edges, tree.level, tree.leaves
     back = (1 - s) // 2
@@ -337,17 +336,17 @@ def descend(
 def cut(
     k: int, w: float, c0: float, c1: float, c2: float, error: float, height: float, width: float, e: float
 ) -> tuple[float, float, float, float, float, int]:
-    """How much, t, of a step that does not fit whole still fits: E_k(taken and t) = e, 0 <= t < width.
+    """The width t of the part that fits of a step that does not fit whole: E_k(t) = e, 0 <= t < width.
 
-    Returns t, coefficients and E_k with it, and the merges done. E_k grows with t by (p(end) - height)².
+    Returns t, coefficients and E_k with it, and the number of merges. dE_k/dt = (p(end) - height)².
     """
     rest = e - error
     if rest <= 0:
         return 0.0, c0, c1, c2, error, 0
     q = c0 + c1 + c2 - height
-    # For a constant E = error + t w q²/(w + t), which is solved as it stands. For higher degrees the end of
-    # a fit yields (k+1)² times as readily as its mean, a good first guess; Newton's method in 1/t and
-    # 1/(E - error), where the constant's curve is a straight line, does the rest.
+    # For a constant E = error + t w q²/(w + t), which is solved directly. For higher degrees the end of a
+    # fit yields (k+1)² times as readily as its mean, a good first guess; then Newton's method in 1/t and
+    # 1/(E - error), where the constant's curve is a straight line.
     yielding = (k + 1) * (k + 1) / w
     stiff = q * q - rest * yielding
     t = rest / stiff if stiff * width > rest else 0.5 * width

@@ -1,5 +1,4 @@
-"""Numbers as people read them, on screen, in reports and on the command line: SI prefixes and the digits
-they deserve."""
+"""Numbers as text on screen, in reports and on the command line: SI prefixes and significant digits."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ _time_unit = ""
 
 
 def set_time_unit(name: str) -> None:
-    """Say all times in one of `TIME_UNITS`; "": in what can be read best."""
+    """Show all times in one of `TIME_UNITS`; "": in the most readable one."""
     global _time_unit
     _time_unit = name
 
 
 def asked_unit() -> tuple[float, str] | None:
-    """Seconds and name of the unit of time that was asked for, if one was."""
+    """Seconds and name of the requested unit of time, None if there is none."""
     return (TIME_UNITS[_time_unit], _time_unit) if _time_unit else None
 
 
@@ -43,7 +42,7 @@ def scale(span: float, unit: str) -> Scale:
 
 
 def time_scale(span_s: float) -> Scale:
-    """Like `scale` for times, a unit being used from two of it on, as on the axis; none above seconds."""
+    """`scale` for times; a unit is used from two of it on, as on axes, and none is above seconds."""
     asked = asked_unit()
     if asked is not None:
         return Scale(*asked)
@@ -51,7 +50,7 @@ def time_scale(span_s: float) -> Scale:
 
 
 def digits(value: float, significant: int = 4) -> str:
-    """`value` rounded to so many significant digits, without an exponent where it can be read."""
+    """`value` rounded to so many significant digits, with an exponent only where it is needed."""
     if not math.isfinite(value):
         return "–"
     if value == 0:
@@ -63,14 +62,14 @@ def digits(value: float, significant: int = 4) -> str:
 
 
 def format_number(value: float, significant: int = 4) -> str:
-    """As `digits`; whole numbers as such."""
+    """As `digits`, but whole numbers without decimals."""
     if abs(value) < 1e7 and value == round(value):
         return f"{value:.0f}".replace("-", "−")
     return digits(value, significant)
 
 
 def percent(part: float | None, places: int = 0) -> str:
-    """A part of a whole.
+    """A part of a whole in percent.
 
     >>> percent(0.1234), percent(0.0004), percent(1.0), percent(0.0), percent(0.1234, 1), percent(None)
     ('12 %', '0.04 %', '100 %', '0 %', '12.3 %', '–')
@@ -81,17 +80,17 @@ def percent(part: float | None, places: int = 0) -> str:
 
 
 def tenth(part: float | None) -> str:
-    """A part of a whole in a column: ``12.3 %``, always one decimal."""
+    """A part of a whole in a column: ``12.3 %``, always with one decimal."""
     return "–" if part is None or not math.isfinite(part) else f"{100 * part:.1f} %"
 
 
 def capital(text: str) -> str:
-    """With a capital letter first, as a sentence begins."""
+    """`text` with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def with_unit(title: str, unit: str) -> str:
-    """A title and its unit, if there is one that the title does not end in.
+    """A title with its unit, if there is one and the title does not end in it.
 
     >>> with_unit("Effect", "s"), with_unit("wall_s", "s"), with_unit("Factor", "")
     ('Effect (s)', 'wall_s', 'Factor')
@@ -100,18 +99,18 @@ def with_unit(title: str, unit: str) -> str:
 
 
 def signed(value: float, significant: int = 4) -> str:
-    """``+0.8``, ``−0.8``."""
+    """A number with its sign: ``+0.8``, ``−0.8``."""
     return ("+" if value > 0 else "") + digits(value, significant)
 
 
 def quantity(value: float, unit: str, significant: int = 4) -> str:
-    """One value in the prefix that suits it.
+    """A value with a suitable prefix of its unit.
 
     >>> quantity(0.01234, "s"), quantity(0.3431, "proc·s"), quantity(12, "B")
     ('12.34 ms', '343.1 proc·ms', '12 B')
     """
     if unit == "B" and abs(value) < 1000 and value == round(value):
-        return f"{value:.0f} B"  # counted, and a byte has no parts
+        return f"{value:.0f} B"  # whole bytes
     chosen = _prefix(abs(value) if math.isfinite(value) else 0.0, unit)
     if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
         return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
@@ -119,7 +118,7 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
 
 
 def margin(value: float, error: float, unit: str, significant: int = 2) -> str:
-    """A value with its error, both in the prefix of the value.
+    """A value with its error, both with the prefix of the value.
 
     >>> margin(0.0046, 0.001366, "s"), margin(1.5, 0.25, "")
     ('4.6 ± 1.4 ms', '1.5 ± 0.25')
@@ -129,7 +128,7 @@ def margin(value: float, error: float, unit: str, significant: int = 2) -> str:
 
 
 def read_seconds(text: str) -> float | None:
-    """A time that somebody typed, ``26.2 ms`` or ``0.0262``, in seconds; None if it is none above 0.
+    """A typed time, such as ``26.2 ms`` or ``0.0262``, in seconds; None if it is not a time above 0.
 
     >>> read_seconds("26.5 ms"), read_seconds("2 s"), read_seconds("soon"), read_seconds("0")
     (0.0265, 2.0, None, None)
@@ -144,13 +143,13 @@ def read_seconds(text: str) -> float | None:
 
 
 def seconds(value: float) -> str:
-    """A time in a sentence of a report, whatever unit the window was asked for: ``6 s``, ``12.34 ms``."""
+    """A time in a sentence of a report, whatever the window's unit: ``6 s``, ``12.34 ms``."""
     of = scale(min(abs(value), 1.0), "s")
     return f"{format_number(value / of.factor)} {of.symbol}"
 
 
 def common(values: Iterable[float], unit: str) -> Scale:
-    """The one prefix of a column or axis: that of its largest value. ``"proc·s"``: processor-seconds."""
+    """The common prefix of a column or axis: that of its largest value. ``"proc·s"``: processor-seconds."""
     return _prefix(max((abs(value) for value in values if math.isfinite(value)), default=0.0), unit)
 
 
@@ -164,7 +163,7 @@ def _prefix(most: float, unit: str) -> Scale:
 
 
 def scaled(value: float, of: Scale, significant: int = 4) -> str:
-    """``12.34 ms``, in a prefix that others have too; whole bytes as such."""
+    """A value in a given scale, ``12.34 ms``; whole bytes without decimals."""
     if not math.isfinite(value):
         return "–"
     if of.symbol == "B" and value == round(value):
@@ -176,7 +175,7 @@ def instant(value_s: float, span_s: float, start_s: float = 0.0, axis_s: float |
     """A point in time with the resolution that a range of `span_s` seconds allows, in the unit of the axis,
     which is `axis_s` seconds long (None: as long as the range)."""
     whole = time_scale(span_s if axis_s is None else axis_s)
-    if abs(value_s - start_s) >= 1e7 * whole.factor:  # the axis has an offset then
+    if abs(value_s - start_s) >= 1e7 * whole.factor:  # then the axis has an offset
         whole = time_scale(max(abs(value_s - start_s), span_s))
     step = max(span_s / 2000, 1e-15) / whole.factor
     places = max(0, min(12, math.ceil(-math.log10(step))))
@@ -184,17 +183,17 @@ def instant(value_s: float, span_s: float, start_s: float = 0.0, axis_s: float |
 
 
 def grouped(number: float) -> str:
-    """``12 345``, a whole number."""
+    """A whole number in groups of three digits, ``12 345``."""
     return f"{number:,.0f}".replace(",", " ").replace("-", "−")
 
 
 def count(number: int, noun: str) -> str:
-    """``1 phase``, ``12 345 phases``."""
+    """A number with its noun: ``1 phase``, ``12 345 phases``."""
     return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def left(seconds: float) -> str:
-    """Time that remains, roughly."""
+    """Remaining time in words, approximately."""
     if seconds < 1:
         return "less than 1 s left"
     if seconds < 90:
@@ -203,7 +202,7 @@ def left(seconds: float) -> str:
 
 
 def si(value: float, digits: int = 4, largest: float | None = None) -> str:
-    """Significant digits and an SI prefix, for a unit to follow: its own, or that of the `largest` beside it.
+    """A number and an SI prefix, for a unit to follow; the prefix is that of the value, or of `largest`.
 
     >>> si(0.0000123) + "s", si(-2.5) + "s", si(0.0) + "s"
     ('12.3 µs', '-2.5 s', '0 s')

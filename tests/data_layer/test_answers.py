@@ -369,7 +369,7 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     assert [e["value"] for e in read["effects"]] == pytest.approx(found[3:10])
     assert [e["se"] for e in read["effects"]] == pytest.approx(errors[3:10])
     assert any(
-        f"what follows clock_mhz is taken off: {found[-1]:.3g} for each" in note for note in read["notes"]
+        f"the effects are adjusted for clock_mhz: {found[-1]:.3g} for each" in note for note in read["notes"]
     )
     assert [row["source"] for row in read["anova"]][-4:] == ["replicate", "clock_mhz", "residual", "total"]
     # Another response is none: what the delays do to it would be taken off as well.

@@ -420,7 +420,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     page.covariate.setCurrentIndex(at)
     page.covariate.activated.emit(at)
     settle(qtbot, window)
-    assert "What follows other_busy_cores is taken off: " in page.notes.text()
+    assert "The effects are adjusted for other_busy_cores: " in page.notes.text()
     assert "other_busy_cores" in keys(page.anova)
     assert window.actions_by_id["undo"].text() == "Undo adjust for other_busy_cores"
 

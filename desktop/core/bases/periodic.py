@@ -4,10 +4,10 @@
 
     q2 = -3/x² (cos xu - sin x/x)      q3 = -15/x³ (sin xu - a u), a = 3 (sin x - x cos x)/x²
 
-For short intervals these are the Legendre polynomials P2 and P3. What follows is written so that no nearly
-equal numbers are subtracted and nothing is divided by x, which may be tiny or large. The shape is cos x,
-sin x/x, nothing, (sin x/x - 1)/x², (a/x - 1)/x². What the functions are for and their arguments are told in
-`desktop.core.bases.space`.
+For short intervals these are the Legendre polynomials P2 and P3. The formulas below are written so that no
+nearly equal numbers are subtracted and nothing is divided by x, which may be tiny or large. The shape is
+cos x, sin x/x, 0, (sin x/x - 1)/x², (a/x - 1)/x². `desktop.core.bases.space` describes the functions and
+their arguments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _G3 = powers(lambda k: 225 * (-(Fraction(-4) ** k) * over_factorial(2 * k + 1) -
 
 
 def bent(x: float, cosine: float, ratio: float) -> tuple[float, float]:
-    """(sin x/x - 1)/x² and (a/x - 1)/x², of cos x and sin x/x."""
+    """(sin x/x - 1)/x² and (a/x - 1)/x², from cos x and sin x/x."""
     square = x * x
     if x < LARGE:
         return series(GS, square), series(GA, square)

@@ -4,10 +4,10 @@
 
     q2 = 3/x² e^-x (e^(∓xu) - sinh x/x ± a u), a = 3 (x cosh x - sinh x)/x²
 
-For short intervals this is the Legendre polynomial P2. What follows is written so that no nearly equal
+For short intervals this is the Legendre polynomial P2. The formulas below are written so that no nearly equal
 numbers are subtracted and nothing is divided by x, which may be tiny or large. The shape is, times e^-x each,
-1, sinh x/x, (cosh x - 1)/x², (sinh x/x - 1)/x², (a/x - 1)/x². What the functions are for and their arguments
-are told in `desktop.core.bases.space`.
+1, sinh x/x, (cosh x - 1)/x², (sinh x/x - 1)/x², (a/x - 1)/x². `desktop.core.bases.space` describes the
+functions and their arguments.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from desktop.core.bases.space import (
 TERMS = 3
 
 
-# Squared norm of q2 for h = 1 without its e^-2x: 9/x⁴ (sinh 2x/x - 2 sinh²x/x² - 2a²/3).
+# Squared norm of q2 for h = 1 without its factor e^-2x: 9/x⁴ (sinh 2x/x - 2 sinh²x/x² - 2a²/3).
 def _norm(k: int) -> Fraction:
     inside = 2 * over_factorial(2 * k + 1) - 4 * over_factorial(2 * k + 2)
     return 9 * (Fraction(4) ** k * inside - square(k + 2, 1))
@@ -45,7 +45,7 @@ _H2 = powers(_norm, 2, NORM)
 
 
 def faded(x: float, rest: float, slope: float) -> Shape:
-    """The shape, of 1 - e^-x and that over x."""
+    """The shape, from 1 - e^-x (`rest`) and that over x (`slope`)."""
     e = 1 - rest
     ratio = slope * (1 + e) / 2
     square = x * x
@@ -79,10 +79,10 @@ def part(
     x: float, share: float, d: float, up: float, xp: float, ep: float, sp: float, gsp: float, gap: float,
     xo: float, eo: float, so: float, co: float, gso: float, gs: float, ga: float,
 ) -> Part:  # fmt: skip
-    """q2 of an interval on a part of it, in the part's q0, q1, q2; then nothing.
+    """Coefficients of an interval's q2 on a part of it, in the part's q0, q1, q2; then zeros.
 
     `share`: half width of the part; d: its centre (both for a half width of 1); `up`: e^(wd) grows (1) or
-    falls (-1) from the interval's centre to the part's; of the part x and shape (p), of the other (o).
+    falls (-1) from the interval's centre to the part's; x and shape of the part (p), and of the other (o).
     """
     rr, y = share * share, up * xo
     q2 = rr if up > 0 else rr * eo * eo
@@ -176,6 +176,6 @@ SPACE = FunctionSpace(
     factors=("exp(−r{t})",),
     natural=_natural,
     at_start=_at_start,
-    # From a line nearly to a step.
+    # From nearly a line to nearly a step.
     scale=RateScale("time constant", 1.0, "r", "1 / time constant", (1.0, 400.0)),
 )

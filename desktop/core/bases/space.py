@@ -1,11 +1,10 @@
-"""What one kind of phase beside polynomials says of itself, `FunctionSpace`, and what its formulas share.
+"""The description of one space of functions besides polynomials, `FunctionSpace`, and common formulas.
 
 The module of a space is one entry of the table `desktop.core.bases.TABLE`: a record and the formulas that
-`desktop.core.spaces` compiles, each a plain function of numbers. An interval has half width h; u in [-1, 1]
-runs across it, x = abs(rate) h; its orthogonal functions are q0 = 1, q1 = u, q2 and, where there are four,
-q3. Where the rate changes its sign, u, q1 and q3 do. Of an interval the formulas need at most five numbers
-that depend on its width alone, its *shape*; it is kept with each node, as sines and powers cost more than all
-else::
+`desktop.core.spaces` compiles, each a plain function of numbers. An interval has half width h; u runs from -1
+to 1 across it, x = abs(rate) h; its orthogonal functions are q0 = 1, q1 = u, q2 and, if there are four, q3.
+If the rate changes sign, so do u, q1 and q3. The formulas need at most five numbers that depend only on an
+interval's width, its *shape*; it is stored with each node, as sines and powers cost more than anything else::
 
     TERMS                               3 or 4 functions
     shape(x)                            the five numbers
@@ -15,8 +14,8 @@ else::
                                         its coefficients (8,) of the whole's q2 and q3 in its own q0 to q3
     ends(rate, x, shape)                q2 and q3 at -1, q2 and q3 at 1
     functions(rate, x, u)               q2 and its derivative, q3 and its derivative
-    bend(rate, x, c2, c3, left, right)  how far c2 q2 + c3 q3 leaves the chord from u = left to right, at most
-    means(rate, x, left, right)         the means of q2 and q3 there, asked if x (right - left) is above 1
+    bend(rate, x, c2, c3, left, right)  largest deviation of c2 q2 + c3 q3 from the chord, u = left to right
+    means(rate, x, left, right)         the means of q2 and q3 there, used if x (right - left) is above 1
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ from math import factorial
 from typing import NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[float, float, float, float, float]
-#: Of q2 and q3 of a whole in q0 to q3 of a part of it.
+#: Coefficients of q2 and q3 of a whole interval in q0 to q3 of a part of it.
 Part: TypeAlias = tuple[float, float, float, float, float, float, float, float]
 
-# With so few terms a series is exact to a double's last digits for arguments whose square is below this.
+# With so few terms a series is exact to a double's last digits if the square of its argument is below this.
 _SHORT, _SMALL = 7, 0.1
-#: Below this argument two terms are, and so are the first of a sine, a cosine or an exponential.
+#: Below this argument two terms are exact, and so are the first terms of a sine, a cosine or an exponential.
 FLAT = 1e-4
-#: Above this argument the formulas themselves lose nothing.
+#: Above this argument the closed formulas lose no precision.
 LARGE = 2.0
-# Terms of the norms' series, and of those of the shapes, which fall faster.
+# Terms of the norms' series, and of the shapes' series, which fall faster.
 NORM, SHAPE = 20, 13
 
 
 class RateScale(NamedTuple):
-    """What the rate of a space is made of.
+    """The scale that determines the rate of a space.
 
-    `name`: "period"; `turns`: rate times it; `letter`: the rate in formulas, `formula`: what it is.
-    `limits`: slowest and fastest rate times the duration of a run between which the best is looked for; none:
-    near the highest peaks of the spectrum of what polynomials leave over.
+    `name`: such as "period"; `turns`: rate times the scale; `letter`: the rate in formulas, `formula`: its
+    definition. `limits`: slowest and fastest rate of the search, times the duration of a run; None: the
+    search starts at the highest peaks in the spectrum of the residuals of polynomials.
     """
 
     name: str
@@ -56,7 +55,7 @@ class RateScale(NamedTuple):
 
     @property
     def key(self) -> str:
-        """As tables and JSON name it."""
+        """The name in tables and JSON."""
         return f"{self.name.replace(' ', '_')}_s"
 
 
@@ -65,15 +64,15 @@ class FunctionSpace(NamedTuple):
 
     Attributes
     ----------
-    model, title, tip : name of the model all of whose phases are so, its title, and what it is good for.
-    kind, noun : what such a phase is, "periodic", "period".
-    columns : names of the coefficients after c0 and c1 in `natural` functions; their number is the price
-        of a phase but for its start, c0 and c1.
+    model, title, tip : name of the model with only such phases, its title, and its purpose.
+    kind, noun : adjective and noun for such a phase, as "periodic", "period".
+    columns : names of the coefficients after c0 and c1 in `natural` functions; the price of a phase is their
+        number and three: its start, c0 and c1.
     factors : the same functions in a formula, of the time since the phase's start, "{t}".
-    natural : rate, width (in the unit of 1/rate) and coefficients (4,) of a phase to those (4,) of 1, t and
-        `columns`, t from the phase's start.
-    at_start : rate and coefficients as of `natural` to value, slope and half the second derivative there.
-    scale : what its rate is made of; None where it has none.
+    natural : maps rate, width (in the unit of 1/rate) and coefficients (4,) of a phase to those (4,) of 1, t
+        and `columns`, with t from the phase's start.
+    at_start : maps rate and coefficients from `natural` to value, slope and half the second derivative there.
+    scale : the scale of its rate; None if it has none.
     """
 
     model: str
@@ -93,7 +92,7 @@ class FunctionSpace(NamedTuple):
 
 
 def powers(coefficient: Callable[[int], Fraction], first: int, terms: int) -> tuple[float, ...]:
-    """Coefficients of a power series."""
+    """The coefficients first to first + terms - 1 of a power series."""
     return tuple(float(coefficient(k)) for k in range(first, first + terms))
 
 
@@ -118,7 +117,7 @@ GA = tuple(value * (-1) ** k for k, value in enumerate(HA, 1))
 
 
 def series(coefficients: Sequence[float], square: float) -> float:
-    """The power series at x²."""
+    """The value of a power series in x², at `square` = x²."""
     if square < FLAT * FLAT:
         return coefficients[1] * square + coefficients[0]
     count = _SHORT if square < _SMALL else len(coefficients)
