@@ -108,7 +108,7 @@ def _check(node: ast.AST, text: str) -> None:
         _check(node.args[0], text)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         if isinstance(node.value, bool) or abs(node.value) > 1e100:
-            raise ValueError(f"{node.value} in {text!r} is no number of a sensible size")
+            raise ValueError(f"{node.value} in {text!r} is not a usable number")
     elif not (isinstance(node, ast.Name) and node.id in ("p", "N")):
         part = ast.unparse(node)[:40]
         raise ValueError(

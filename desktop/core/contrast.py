@@ -83,7 +83,7 @@ def align(
     if len(runs) < 2:
         raise ValueError(f"a comparison needs two runs or more, there are {len(runs)}")
     if not 0 <= reference < len(runs):
-        raise ValueError(f"there is no run {reference + 1} to refer to, there are {len(runs)}")
+        raise ValueError(f"there is no run {reference + 1} to be the reference, there are {len(runs)}")
     mine = shapes(runs[reference].curve, runs[reference].fit)
     matchings: list[Matching | None] = []
     for k, run in enumerate(runs):

@@ -52,7 +52,7 @@ def covariate(name: str, data: Trials, *, blocks: bool = True) -> Covariate:
 
     without = analyse(data, blocks=blocks, covariate=name)
     if without.error != "replicates" or without.slope is None:
-        raise ValueError("without replicates nothing is left that a covariate could explain")
+        raise ValueError("without replicates there are no residuals that a covariate could explain")
     adjusted = analyse(data.only(np.isfinite(data.beside[name])), blocks=blocks)
     effects = tuple(
         Adjusted(one.term, one.value, one.se, other.value, other.se)

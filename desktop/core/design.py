@@ -280,7 +280,7 @@ def regular(
         raise ValueError(f"{runs} runs are more than the {1 << count} treatments of {count} factors")
     if count > runs - 1:
         raise ValueError(
-            f"{count} factors cannot be told apart in {runs} runs, the smallest number is "
+            f"{count} factors cannot be estimated in {runs} runs, the smallest number is "
             f"{1 << count.bit_length()}"
         )
     if base == count:

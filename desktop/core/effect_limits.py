@@ -54,7 +54,7 @@ class Limit:
             return "nothing, as there is no error estimate"
         if self.kind == "fdr":
             return (
-                f"the limit at which {level} of what is marked is expected to be none "
+                f"the limit at which {level} of the marked effects are expected to be zero "
                 f"(false discovery rate over {self.count} effects)"
             )
         if self.kind == "selected":
@@ -78,7 +78,7 @@ class Limit:
         some = ""
         if self.count > 1 and self.some == self.some:
             some = f"; one or more of {self.count} in {100 * self.some:.2g} % if none is real"
-        return f"{what} ({level} for each effect by itself{some})" if quantile else what
+        return f"{what} ({level} for each effect alone{some})" if quantile else what
 
 
 # --- simulated distributions ---

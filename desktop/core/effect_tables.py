@@ -107,7 +107,7 @@ def scale_test(
     ValueError : the standard error is negative.
     """
     if se < 0:
-        raise ValueError(f"a standard error is not below zero, got {se:g}")
+        raise ValueError(f"a standard error cannot be negative, got {se:g}")
     if not mu > 0:
         nan, reason = float("nan"), "the mean is not positive"
         return ScaleTest(mu, factor, scale, interaction, se, nan, nan, nan, "no verdict", reason, nan)
@@ -118,7 +118,7 @@ def scale_test(
     k = t_limit(df)
     verdict: Verdict
     if not np.isfinite(se) or not k > 0:
-        verdict, reason = "no verdict", "there is no standard error; run replicates, or say one"
+        verdict, reason = "no verdict", "there is no standard error; run replicates, or give one"
     elif abs(factor) < k * se:
         verdict, reason = "no effect", f"its half effect is below {k:.3g} standard errors"
     elif factor <= 0:

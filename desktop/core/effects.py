@@ -356,7 +356,7 @@ def analyse(
         have = "trials have" if len(lost) > 1 else "trial has"
         notes.append(
             f"{len(lost)} {have} no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
-            "effects are least squares, no plain contrasts"
+            "effects are from least squares, not plain contrasts"
         )
     whole = data
     data, added = _core(data)
@@ -377,7 +377,7 @@ def analyse(
     if len(treatments) < 2:
         raise ValueError("fewer than two treatments have a response, so there is no effect to see")
     if counts.min() < counts.max():
-        notes.append("treatments have different numbers of trials; effects are least squares")
+        notes.append("treatments have different numbers of trials; effects are from least squares")
     side = _side(data, number, len(treatments)) if blocks else None
     shifts = np.zeros((len(data.y), 0)) if side is None else side[number, np.newaxis] / 2
     group = _blocks_of(data, notes) if blocks else np.zeros((len(data.y), 0))
@@ -427,7 +427,7 @@ def analyse(
         and (chance := after_loss(len(treatments), each, len(lost))) > 0
     ):
         notes.append(
-            f"an effect that the plan finds with {100 * POWER:.0f} % is found with {100 * chance:.0f} %"
+            f"an effect that the full plan finds with {100 * POWER:.0f} % is found with {100 * chance:.0f} %"
         )
     if s2 == 0.0 and not values.any():
         s2 = float("nan")  # the response is constant

@@ -325,7 +325,7 @@ def references(
     elif reference in data.codes:
         wanted = data.codes.index(reference)
     elif reference is not None:
-        raise ValueError(f"there is no system or code {reference!r} to refer to")
+        raise ValueError(f"there is no system or code {reference!r} to be the reference")
     if wanted >= 0 and wanted not in (*data.code, *(shape[0] + data.system)):
         raise ValueError(f"{reference!r} has no measurements, it cannot be the reference")
     warnings = []

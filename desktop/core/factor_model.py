@@ -462,7 +462,7 @@ def _joint_result(
         warnings.append(
             "the measurements do not determine "
             + ", ".join(_named(parameters[k], data, functions) for k in together)
-            + " separately: they move together"
+            + " separately, as they are strongly correlated"
         )
     elif settled:
         unit = inverse
@@ -619,7 +619,7 @@ def _left_out(data: Measurements, cells: FactorCells, sound: Flags, count: int) 
         for c, s in zip(cells.code[~sound], cells.system[~sound], strict=True)
     ]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return [f"left out, having points at fewer than {count} different p: {shown}"]
+    return [f"left out, as they have points at fewer than {count} different p: {shown}"]
 
 
 def _remarks(

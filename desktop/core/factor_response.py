@@ -53,7 +53,7 @@ def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
         factor = np.ones(shape)
         if data.work is not None and data.peak is not None:
             factor = data.peak[None, :] / data.work[:, None]
-        return FactorResponse(kind, data.time, data.p, factor, "the table holds t' as it stands")
+        return FactorResponse(kind, data.time, data.p, factor, "the table holds t', which is used unchanged")
     if kind == "t":
         return FactorResponse(kind, data.time, np.ones(len(data)), np.ones(shape))
     peak = np.ones(shape[1]) if data.peak is None else data.peak

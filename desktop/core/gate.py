@@ -61,7 +61,7 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
     """
     if base.ndim != 2 or new.ndim != 2 or len(base) != len(new):
         raise ValueError(
-            f"the times of the sides are {base.shape} and {new.shape}, they must be rows of each other"
+            f"the times of the sides are {base.shape} and {new.shape}, they must have equally many rows"
         )
     tests = [_difference(b, n, in_order) for b, n in zip(base, new, strict=True)]
     p = np.array([one.p for one in tests])

@@ -37,14 +37,14 @@ ACCOUNTS = {
     "prefix": ("Wait at scan", "Waiting for those of lower rank in a prefix operation"),
     "lock": ("Waiting for a lock", "Locks and critical sections of threads"),
     "threads": ("Waiting for threads", "Barriers, joins and tasks of threads"),
-    "moving": ("Moving data", "Communication in which nobody is late"),
-    "unknown": ("Communication, not told apart", "The trace does not tell waiting from moving data"),
+    "moving": ("Moving data", "Communication without a late partner"),
+    "unknown": ("Communication, unclassified", "The trace does not separate waiting from moving data"),
     "overhead": ("Library overhead", "Calls that neither communicate nor wait"),
     "io": ("I/O", "Reading and writing files"),
     "accelerator": ("Waiting for accelerator", "The host waits for an accelerator"),
     "startup": ("Start-up and end", "MPI_Init and MPI_Finalize"),
     "absent": ("Absent", "Before a location begins and after it has ended"),
-    "idle": ("Idle", "Idle; the trace does not say for what"),
+    "idle": ("Idle", "Idle; the trace does not say why"),
     "unmeasured": ("Not measured", "Tracing was off, or the tracer was busy"),
 }
 DEFAULT_MODEL = "mixed"

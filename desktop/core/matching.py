@@ -123,7 +123,7 @@ def match(a: Shapes, b: Shapes, fixed: Sequence[tuple[int, int]] = ()) -> Matchi
     of_a, of_b = np.full(a.n, NONE, np.int64), np.full(b.n, NONE, np.int64)
     cost = _align(bound, gap_a, gap_b, of_a, of_b)
     if not np.isfinite(cost):
-        raise ValueError("the pairs that were fixed by hand cross each other, let one of them go")
+        raise ValueError("the pairs that were fixed by hand cross each other, remove one of them")
     paired = of_a != NONE
     alike = np.full(a.n, np.nan)
     alike[paired] = np.clip(1 - costs[paired, of_a[paired]] / (2 * GAP), 0.0, 1.0)

@@ -218,7 +218,7 @@ def weigh(
         good += list(np.concatenate(sounds, axis=1))
     whole = np.concatenate(score)
     if not np.isfinite(whole).any():
-        raise ValueError("no sum of characteristic functions without a negative part comes near these times")
+        raise ValueError("no sum of characteristic functions without a negative part fits these times")
     return Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part)
 
 

@@ -139,7 +139,9 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
     if speeds is None or problem:
         alone = tuple(model_phases(one) if np.unique(one.p).size >= FEWEST else None for one in own)
         if not any(alone):
-            raise ValueError(f"{problem}, and none has runs on {FEWEST} or more numbers of processors")
+            raise ValueError(
+                f"{problem}, and none has runs on {FEWEST} or more different numbers of processors"
+            )
         return SystemsModel(systems, alone, False, chance, np.empty((0, 0, 0)), problem)
     model = model_phases(data, speeds[:, number])
     # (draws, systems, functions)

@@ -95,7 +95,7 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
     ValueError : the effect is not positive.
     """
     if not effect > 0:
-        raise ValueError("the effect to be seen has to be positive")
+        raise ValueError("the effect to be found must be positive")
     if not df > 0:
         return MOST
     wanted = (6 * sigma_bound(sigma, df) / effect) ** 2 / treatments
@@ -111,7 +111,7 @@ def replicates_to_find(sigma: float, effect: float, treatments: int, df: float =
     ValueError : the effect is not positive.
     """
     if not effect > 0:
-        raise ValueError("the effect to be seen has to be positive")
+        raise ValueError("the effect to be found must be positive")
     bound, low, high = sigma_bound(sigma, df), 1, 2
     while high < MOST and bound > 0 and power_of(effect, bound, treatments, high) < POWER:
         low, high = high, min(2 * high, MOST)

@@ -41,7 +41,7 @@ def described(design: Design) -> tuple[list[str], list[str]]:
     if design.resolution:
         treatments += f", resolution {roman(design.resolution)}: {meaning(design.resolution)}"
     elif design.kind == "full":
-        treatments += ", full factorial: every effect can be told apart"
+        treatments += ", full factorial: every effect can be estimated"
     sentences = [f"{treatments}."]
     if design.note:
         sentences.append(f"{capital(design.note)}.")
@@ -53,8 +53,8 @@ def described(design: Design) -> tuple[list[str], list[str]]:
         more = f" … and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
         sentences.append(f"Defining relation: I = {shown}{more}")
         lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths, 1) if n]
-        least = ", the fewest short ones there can be" if design.minimum_aberration else ""
-        sentences.append(f"Words by their letters: {', '.join(lengths)}{least}.")
+        least = ", the fewest short ones possible" if design.minimum_aberration else ""
+        sentences.append(f"Words by length: {', '.join(lengths)}{least}.")
     sets = design.aliases()
     if design.regular:
         mains, pairs = design.clear
@@ -123,7 +123,7 @@ def recommend(
     ValueError : noise or effect are not positive, or there is no design of so many factors.
     """
     if not (noise > 0 and effect > 0):
-        raise ValueError("the noise of a trial and the effect to be seen have to be positive")
+        raise ValueError("the noise of a trial and the effect to be found must be positive")
     if known is None:
         sizes = [1 << base for base in range(max(1, count.bit_length()), min(count, 7) + 1)]
         known = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]

@@ -37,7 +37,7 @@ class Powers:
         best = f"power {self.power:.2g} of the response fits best (95 %: {self.low:.2g} to {self.high:.2g})"
         if self.suggested is None:
             as_it_is = (
-                "the response as it is fits as well" if self.low <= 1 <= self.high else "no plain one fits"
+                "the response as it is fits as well" if self.low <= 1 <= self.high else "no simple one fits"
             )
             return f"{best}; {as_it_is}"
         what = "its logarithm fits" if self.suggested == 0 else f"its power {self.suggested:g} fits"
@@ -70,7 +70,7 @@ def powers(data: Trials, replicated: bool) -> Powers:
     q = u[:, size > 1e-9 * size[0]]
     df = len(data.y) - q.shape[1]
     if df < 3:
-        raise ValueError("too few trials to tell which power of the response fits")
+        raise ValueError("too few trials to determine which power of the response fits")
     gm = float(np.exp(np.log(data.y).mean()))
     tried = [gm * np.log(data.y) if v == 0 else transformed(data.y, v, gm) for v in _POWERS]
     scaled = np.stack(tried, axis=1)

@@ -352,8 +352,8 @@ def _says_idle_master(cause: Cause, words: Naming) -> str:
 
 def _says_noise(cause: Cause, words: Naming) -> str:
     return (
-        f"Noise, or work that varies: each time another one takes longest{_region(cause, words)}, and the "
-        f"rest wait for it{_call(cause, words)}, though in total all take about equally long"
+        f"Noise, or work that varies: a different one takes longest each time{_region(cause, words)}, and "
+        f"the rest wait for it{_call(cause, words)}, though in total all take about equally long"
     )
 
 
@@ -384,7 +384,7 @@ _SHARED = " (do processes share cores?)"
 
 
 def _long(what: str) -> str:
-    return f"{what} take long though nobody is late"
+    return f"{what} take long although nobody is late"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:
@@ -571,7 +571,7 @@ def _starts(group: Group) -> float:
 
 
 def _says_untold(cause: Cause, words: Naming) -> str:
-    why = "the trace does not tell waiting from moving data"
+    why = "the trace does not separate waiting from moving data"
     if np.isinf(cause.group.of.doubt_s):
         why = "the clocks contradict each other too much to say who waited for whom"
     return _says(f"Communication takes the time, and {why}")(cause, words)
@@ -600,7 +600,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
     Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),
-    Kind("idle", "Idle", _of(Account.IDLE, fits=0.5), _says("Idle, and the trace does not say for what")),
+    Kind("idle", "Idle", _of(Account.IDLE, fits=0.5), _says("Idle, and the trace does not say why")),
     Kind("communication", "Communication", lambda group: 0.5, _says_untold),
 )  # fmt: skip
 

@@ -316,11 +316,13 @@ def _gradual(n: Ints, left: Floats, unit: str) -> Suggestion:
             return Suggestion(
                 k,
                 f"the error falls gradually and no number stands out; {_count(k, unit)} remove "
-                f"{100 * removed[i]:.0f} % of what {int(n[-1])} can remove beyond sharing out the noise, "
+                f"{100 * removed[i]:.0f} % of what {int(n[-1])} can remove beyond dividing the noise, "
                 f"with {100 * (k - n[0]) / (n[-1] - n[0]):.0f} % of the further {unit}s",
                 runner_up=_second(n, knee, i, "removes {0:.0f} %", 100 * removed),
             )
-    return Suggestion(int(n[0]), f"no number of {unit}s stands out: the error falls evenly as for mere noise")
+    return Suggestion(
+        int(n[0]), f"no number of {unit}s stands out: the error falls evenly, as with noise alone"
+    )
 
 
 def _reason(sweep: Sweep, row: int, before: int, margin: float, unit: str) -> str:

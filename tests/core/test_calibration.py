@@ -223,7 +223,7 @@ def test_power_and_replicates() -> None:
     limit = stats.t.ppf(0.975, seen.df)
     expected = stats.nct.sf(limit, seen.df, away) + stats.nct.cdf(-limit, seen.df, away)
     assert after_loss(16, 2) == pytest.approx(expected, abs=1e-9)
-    assert "an effect that the plan finds with 90 % is found with 88 %" in seen.notes
+    assert "an effect that the full plan finds with 90 % is found with 88 %" in seen.notes
     certain, careful = replicates_to_find(1.0, 1.0, 8), replicates_to_find(1.0, 1.0, 8, df=2)
     assert power_of(1.0, 1.0, 8, certain) >= 0.9 > power_of(1.0, 1.0, 8, certain - 1) and careful > certain
     for effect in (0.4, 0.5, 0.7, 1.0):

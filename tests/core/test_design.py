@@ -157,7 +157,7 @@ def test_contradictory_generators_are_refused(generators, sentence):
 @pytest.mark.parametrize(
     ("count", "runs", "sentence"),
     [
-        (8, 8, "8 factors cannot be told apart in 8 runs, the smallest number is 16"),
+        (8, 8, "8 factors cannot be estimated in 8 runs, the smallest number is 16"),
         (3, 12, "not a power of two"),
         (3, 16, "more than the 8 treatments"),
         (13, 8192, "more than the 4096"),

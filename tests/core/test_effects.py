@@ -584,7 +584,7 @@ def test_doses_and_processors_without_standard_errors(se):
 
 def test_no_verdict_on_what_costs_nothing():
     assert scale_test(1.0, 0.0, -0.2, 0.1, 0.0).verdict == "no verdict"
-    with pytest.raises(ValueError, match="not below zero"):
+    with pytest.raises(ValueError, match="cannot be negative"):
         scale_test(1.0, 0.1, -0.2, 0.1, -0.5)
 
 

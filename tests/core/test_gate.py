@@ -110,5 +110,5 @@ def test_what_is_not_known_is_not_said() -> None:
     assert np.isnan([single.p, single.low, gone.change, gone.new_s]).all()
     same, moved = differences(np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 1.0], [1.0001, 1.0001]]))
     assert (same.significant, moved.significant) == (False, True)  # runs that do not scatter at all
-    with pytest.raises(ValueError, match="rows of each other"):
+    with pytest.raises(ValueError, match="equally many rows"):
         differences(np.ones((2, 1)), np.ones((3, 1)))

@@ -297,7 +297,7 @@ def test_comparisons_have_commands(tmp_path, capsys):
     assert row["interval"] == pytest.approx([1 - half, 1 + half], abs=1e-6)
     assert row["share_interval"][0] < 0.5 < row["share_interval"][1]
     assert cli.run(["spt", "barriers", str(table), "--cost-se", "-1"]) == 1
-    assert "not below zero" in capsys.readouterr().err
+    assert "cannot be negative" in capsys.readouterr().err
     assert cli.run(["spt", "barriers", str(DATA / "nistir5131_table2_runs.csv")]) == 1
     assert "no pair of factors" in capsys.readouterr().err
     files = []

@@ -130,7 +130,7 @@ def test_clocks_that_contradict_each_other_are_the_reason_why_nobody_is_named() 
     data = Path(__file__).parents[1] / "data"
     for name, says in (
         ("picl/v1-farm4-flush.trf", "the clocks contradict each other too much to say who"),
-        ("otf2/ezt_wave1d_4.tar.gz", "the trace does not tell waiting from moving data"),
+        ("otf2/ezt_wave1d_4.tar.gz", "the trace does not separate waiting from moving data"),
     ):
         with open_trace(data / name) as store:
             untold = next(one for one in told(store).causes if one.key == "communication")
@@ -151,7 +151,7 @@ def test_sentences_agree_with_their_numbers() -> None:
     for sentence in said:
         assert not re.search(r"[ :]1 (calls|messages)|many|1 (call|message) .*on average", sentence), sentence
         if "far more than" in sentence or "far less than" in sentence:
-            assert "take long though nobody is late" in sentence, sentence
+            assert "take long although nobody is late" in sentence, sentence
     slow = [sentence for sentence in said if " main(" in sentence and " times as long as rank " in sentence]
     assert slow and all(re.search(r"as rank ([01]) in .*, and rank \1 waits for it", one) for one in slow)
     assert any(

@@ -369,7 +369,7 @@ def test_design_as_text_and_file(capsys, tmp_path):
     [
         (
             ("--factors", 9, "--runs", 8),
-            "9 factors cannot be told apart in 8 runs, the smallest number is 16",
+            "9 factors cannot be estimated in 8 runs, the smallest number is 16",
         ),
         (("--factors", 6, "--runs", 8, "--resolution", "IV"), "resolution IV needs 16 runs"),
         (("--factors", 5, "--generators", "E=A"), "equal to another"),

@@ -159,7 +159,7 @@ def _at_start(rate: float, powers: Sequence[float]) -> tuple[float, float, float
 SPACE = FunctionSpace(
     "periodic",
     "Periodic",
-    "Each phase is a line and one period, the same in all: what swings",
+    "Each phase is a line and an oscillation, with one period for all",
     kind="periodic",
     noun="period",
     columns=("cosine", "sine"),

@@ -169,7 +169,7 @@ def _at_start(rate: float, powers: Sequence[float]) -> tuple[float, float, float
 SPACE = FunctionSpace(
     "saturation",
     "Saturation",
-    "Each phase is a line and an exponential, with one time constant: what settles",
+    "Each phase is a line and an exponential, with one time constant for all",
     kind="saturating",
     noun="saturation",
     columns=("exponential",),
