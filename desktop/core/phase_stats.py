@@ -50,9 +50,8 @@ class Firm(NamedTuple):
     """A breakpoint over repetitions ("iterations" or "runs", `what`), found in `repeats` of `of`.
 
     low_s, high_s : interval of its median position with probability `level`; seconds on the axis of the fit.
-    tested : whether the correlation of successive repetitions was estimated; else `level` holds for
-    independent
-        ones, and `least` for a correlation of 0.8.
+    tested : whether the correlation of successive repetitions was estimated; else `level` is for
+        independent ones, and `least` for a correlation of 0.8.
     """
 
     low_s: float

@@ -297,7 +297,7 @@ def test_comparisons_have_commands(tmp_path, capsys):
     assert row["interval"] == pytest.approx([1 - half, 1 + half], abs=1e-6)
     assert row["share_interval"][0] < 0.5 < row["share_interval"][1]
     assert cli.run(["spt", "barriers", str(table), "--cost-se", "-1"]) == 1
-    assert "cannot be negative" in capsys.readouterr().err
+    assert "not below zero" in capsys.readouterr().err
     assert cli.run(["spt", "barriers", str(DATA / "nistir5131_table2_runs.csv")]) == 1
     assert "no pair of factors" in capsys.readouterr().err
     files = []
@@ -457,7 +457,7 @@ def test_what_is_refused_says_what_to_do(tmp_path, capsys):
     )
     for words, told in (
         # The variables of the example were once given to any command.
-        ([*new, "command", "--run", "ls"], "say --variable NAME=LOW,HIGH"),
+        ([*new, "command", "--run", "ls"], "give --variable NAME=LOW,HIGH"),
         (
             [*new, "python", "--program", str(tmp_path / "own")],
             "holds no Python, choose the template of its language",
