@@ -113,7 +113,7 @@ def breakpoint_chart(
         series = [
             Series("bars", n[wide], high[wide], colour="band", low=low[wide], thickness=0.6, opacity=0.27),
             Series("segments", np.stack([joined[:, 0], joined[:, 0] + 1], axis=1).ravel(),
-                   joined[:, 1:].ravel(), colour="break_line"),
+                   joined[:, 1:].ravel(), colour="breakpoint"),
             Series("segments", np.stack([n - 0.4, n + 0.4], axis=1).ravel(), np.repeat(at, 2), colour="fit",
                    width=2.0),
         ]  # fmt: skip

@@ -24,7 +24,7 @@ class Theme:
 
     `background` lies under plots and tables, `surface` is the window, `raised` a button or a card.
     `computing` .. `unmeasured` fill areas and are always told apart by an outline or a label as well;
-    `curve`, `fit`, `break_line`, `residual` and `selection` draw lines; `band` tints a breakpoint's range.
+    `curve`, `fit`, `breakpoint`, `residual` and `selection` draw lines; `band` tints a breakpoint's range.
     `colours`: which set states, regions and series are of.
     """
 
@@ -47,7 +47,7 @@ class Theme:
     unmeasured: str
     curve: str
     fit: str
-    break_line: str
+    breakpoint: str
     band: str
     residual: str
     selection: str
@@ -90,7 +90,7 @@ _TOKENS = {
     "unmeasured": ("#aab2bb", "#59636e"),
     "curve": ("#00649f", "#6cc0f2"),
     "fit": ("#bf3d00", "#ff9d4d"),
-    "break_line": ("#39424e", "#c6cdd6"),
+    "breakpoint": ("#39424e", "#c6cdd6"),
     "band": ("#bf3d00", "#ff9d4d"),
     "residual": ("#0f7a5a", "#3fc497"),
     "selection": ("#6a3fb5", "#b79cf0"),

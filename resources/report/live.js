@@ -195,7 +195,7 @@
         pen.fillStyle = c.band;
         pen.fillRect(low, 0, Math.max(0, high - low), height - foot);
         pen.globalAlpha = 1;
-        pen.fillStyle = c.break_line;
+        pen.fillStyle = c.breakpoint;
         for (let dash = 0; dash < height - foot; dash += 8) pen.fillRect(x(t, width) - 0.5, dash, 1.2, 5);
       }
       if (k === found.phases.length) return;
@@ -270,7 +270,7 @@
       pen.fillText(run.rows[row].slice(0, 9), left - 6, middle);
       last = middle;
     }
-    pen.fillStyle = c.break_line;
+    pen.fillStyle = c.breakpoint;
     for (const t of fit().breaks.slice(1, -1))
       if (t - run.start > state.from && t - run.start < state.to)
         for (let dash = 0; dash < height - foot; dash += 8)

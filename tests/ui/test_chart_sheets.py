@@ -479,8 +479,8 @@ def test_all_parts_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -
         patch.setattr("desktop.ui.plots.chart._WindowSheet", lambda *_: noted)
         _WindowPainter(painter, plot.viewport().size(), plot.current_layout, theme, theme.selection).paint()
     texts = {given[4] for _, verb, given in noted.calls if verb == "text"}
-    assert theme.text in texts <= {theme.text, theme.muted, theme.break_line}
-    assert all(stroke.colour == theme.break_line for _, stroke in noted.of("_limits", "lines"))
+    assert theme.text in texts <= {theme.text, theme.muted, theme.breakpoint}
+    assert all(stroke.colour == theme.breakpoint for _, stroke in noted.of("_limits", "lines"))
     marks = [fill for *_, fill, _ in noted.of("_points", "marks") if fill is not None]
     faint = {mix(colour, theme.background, 0.27).name() for colour in theme.series}
     assert marks and {fill.colour for fill in marks} <= {*theme.series, *faint}

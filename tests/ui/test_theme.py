@@ -12,7 +12,7 @@ from desktop.ui import theme
 from desktop.ui.settings import COLOUR_SETS
 
 TEXT = ("text", "muted", "accent", "warning", "error")
-LINES = ("curve", "fit", "break_line", "residual", "selection", "focus", "border")
+LINES = ("curve", "fit", "breakpoint", "residual", "selection", "focus", "border")
 FILLS = ("computing", "overhead", "idle", "io", "unmeasured")
 
 
@@ -46,7 +46,7 @@ def test_contrast(scheme):
     for token in LINES:
         assert contrast(getattr(scheme, token), scheme.background) >= 3, token
     # The curve and its fit are also drawn over the area they bound.
-    for token in ("curve", "fit", "break_line"):
+    for token in ("curve", "fit", "breakpoint"):
         assert contrast(getattr(scheme, token), scheme.computing) >= 3, token
 
 

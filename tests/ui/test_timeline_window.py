@@ -233,7 +233,7 @@ def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: TracePage)
     for t in fit.breaks[1:-1]:
         x = int(view._map().x(t))
         y = round(view._y(2.3))
-        assert QColor(view._theme.break_line) in [image.pixelColor(x + d, y) for d in (-1, 0, 1)]
+        assert QColor(view._theme.breakpoint) in [image.pixelColor(x + d, y) for d in (-1, 0, 1)]
 
 
 def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: TracePage) -> None:

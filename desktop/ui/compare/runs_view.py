@@ -528,7 +528,7 @@ class RunsView(TimePlot):
         with QPainter(raster.image) as painter:
             if self._grid:
                 scales.grid(painter, local, t, [], [local.y(v) for v in ticks.positions])
-            painter.setPen(QPen(QColor(t.break_line), 0))
+            painter.setPen(QPen(QColor(t.breakpoint), 0))
             painter.drawLine(QLineF(0, local.y(0), local.rect.right(), local.y(0)))
 
     # ---- cursor, selection, and what the mouse holds

@@ -156,7 +156,7 @@ class _WindowPainter(Painter):
         sheet, ground = _WindowSheet(painter, size.width(), size.height()), theme.background
         ink = Ink(
             ground, theme.text, theme.muted, theme.border, mix(theme.text, ground, 24 / 255).name(),
-            theme.curve, theme.fit, theme.residual, mark, theme.break_line, {}, {}, False, theme.series,
+            theme.curve, theme.fit, theme.residual, mark, theme.breakpoint, {}, {}, False, theme.series,
         )  # fmt: skip
         super().__init__(sheet, layout, ink, layout.line / LINE, 1.0, 1.0)
         self.dot = (1 / painter.device().devicePixelRatioF(), _DOT)

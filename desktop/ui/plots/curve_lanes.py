@@ -111,7 +111,7 @@ def draw_residual(
         if grid:
             ticks = data.axis.upright(lane.rect.height(), em)
             scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
-        painter.setPen(QPen(QColor(theme.break_line), 0))
+        painter.setPen(QPen(QColor(theme.breakpoint), 0))
         painter.drawLine(QLineF(0, lane.y(0), lane.rect.right(), lane.y(0)))
 
 

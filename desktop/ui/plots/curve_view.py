@@ -982,17 +982,17 @@ class CurveView(TimePlot):
         t = self._theme
         body = QRectF(x - size / 2, bottom - size * 0.65, size, size * 0.65)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(QColor(t.break_line), 1.5))
+        painter.setPen(QPen(QColor(t.breakpoint), 1.5))
         ring = QRectF(x - size * 0.3, bottom - size * 1.15, size * 0.6, size)
         painter.drawArc(ring, 0, 180 * 16)
         painter.setPen(QPen(QColor(t.surface), 1))
-        painter.setBrush(QColor(t.break_line))
+        painter.setBrush(QColor(t.breakpoint))
         painter.drawRect(body)
 
     def _marked_line(self) -> float | None:
         """The time of the breakpoint that is dragged or under the pointer."""
         drag, fit = self._drag, self._over.fit
-        if drag is not None and drag.kind == "break" and drag.moved:
+        if drag is not None and drag.kind == "breakpoint" and drag.moved:
             return drag.value
         if drag is None and self._hover is not None and fit is not None and self._hover < fit.breaks.size - 1:
             return float(fit.breaks[self._hover])
@@ -1228,7 +1228,7 @@ class CurveView(TimePlot):
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         index = self._breakpoint_near(drag.press.x())
         if index is not None and self._over.fit is not None:
-            drag.kind, drag.index, drag.value = "break", index, float(self._over.fit.breaks[index])
+            drag.kind, drag.index, drag.value = "breakpoint", index, float(self._over.fit.breaks[index])
             drag.a = drag.value
         elif region == "rail" and self._phase_span(t) is not None:
             self.phaseSelected.emit(self._phase_at(t))
@@ -1269,7 +1269,7 @@ class CurveView(TimePlot):
         self._point(shape)
 
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
-        if drag.kind == "break":
+        if drag.kind == "breakpoint":
             self._move_breakpoint(drag, t)
             return
         if drag.kind == "levels":
@@ -1304,11 +1304,11 @@ class CurveView(TimePlot):
         self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
-        if drag.kind == "break" and drag.moved:
+        if drag.kind == "breakpoint" and drag.moved:
             self.breakpointDropped.emit(drag.index, drag.value)
 
     def _abandon(self, drag: Drag) -> None:
-        if drag.kind == "break" and drag.moved:
+        if drag.kind == "breakpoint" and drag.moved:
             self.breakpointDragged.emit(drag.index, drag.a)
         elif drag.kind == "levels":
             self._change_levels(self._levels_before)

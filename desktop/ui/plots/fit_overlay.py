@@ -60,7 +60,7 @@ def _breakpoint_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges
         bands = np.zeros(width)
         painting.band_columns(fit.breakpoint_low[1:-1], fit.breakpoint_high[1:-1], m.a, m.b, bands)
         tint.lay(bands * ((46 if theme.dark else 38) / 255), QColor(theme.band))
-    _lines(tint, fit.breaks[1:-1], m, width, dpr, QColor(theme.break_line))
+    _lines(tint, fit.breaks[1:-1], m, width, dpr, QColor(theme.breakpoint))
     return tint
 
 
@@ -70,7 +70,7 @@ def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRec
     if not intervals:
         return
     with QPainter(image) as painter:
-        painter.setPen(QPen(QColor(theme.break_line), 1.6))
+        painter.setPen(QPen(QColor(theme.breakpoint), 1.6))
         y, end = lane.bottom() - 9, 3.5
         for interval in intervals:
             left, right = (m.x(min(max(t, m.a), m.b)) for t in (interval.low_s, interval.high_s))

@@ -23,8 +23,8 @@ FAINT, HALF, LEFT = 0.32, 0.6, 0.42
 @dataclass(frozen=True)
 class LegendItem:
     """One sample. `key`: what a click switches ("" nothing); `shown`: else it is hollow; `sample` is
-    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range), "bar" (a line between
-    two ends), "many" (an area with a stripe) or "ramp" (from the colour to the second)."""
+    "area", "line" (as the fit), "tick" (upright), "breakpoint" (a line in its tinted range), "bar" (a line
+    between two ends), "many" (an area with a stripe) or "ramp" (from the colour to the second)."""
 
     label: str
     colour: QColor
@@ -49,8 +49,8 @@ def samples(theme: Theme) -> dict[str, LegendItem]:
             "", mix(t.computing, ground, FAINT), sample="many", second=mix(t.computing, ground, HALF)
         ),
         "fit": LegendItem("", QColor(t.fit), sample="line"),
-        "break": LegendItem("", QColor(t.break_line), sample="break", second=QColor(t.band)),
-        "firm": LegendItem("", QColor(t.break_line), sample="bar"),
+        "break": LegendItem("", QColor(t.breakpoint), sample="breakpoint", second=QColor(t.band)),
+        "firm": LegendItem("", QColor(t.breakpoint), sample="bar"),
         "residual": LegendItem("", QColor(t.residual), sample="line"),
         "residual extremes": LegendItem("", mix(t.residual, ground, LEFT)),
         "rms": LegendItem("", QColor(t.fit), sample="line"),
@@ -115,7 +115,7 @@ class Legend:
             painter.setPen(QPen(entry.colour, 2))
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
             return
-        if entry.sample == "break":
+        if entry.sample == "breakpoint":
             painter.fillRect(r, faded(entry.second or entry.colour, 60))
             painter.setPen(QPen(entry.colour, 1))
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
@@ -141,4 +141,4 @@ class Legend:
 
 def _wide(entry: LegendItem, em: float) -> float:
     """Of its sample."""
-    return em if entry.sample in ("line", "break", "bar") else em * (2 if entry.sample == "ramp" else 0.7)
+    return em * {"line": 1, "breakpoint": 1, "bar": 1, "ramp": 2}.get(entry.sample, 0.7)

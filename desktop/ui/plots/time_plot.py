@@ -615,7 +615,8 @@ class TimePlot(PlotView):
             drag.moved = drag.moved or (p - drag.press).manhattanLength() >= MOVED_PIXELS
             if drag.moved:
                 self._move(drag, p, t)
-        inside = region in ("plot", "rail", "axis") or (drag is not None and drag.kind in ("select", "break"))
+        kind = "" if drag is None else drag.kind
+        inside = region in ("plot", "rail", "axis") or kind in ("select", "breakpoint")
         self._move_cursor(t if inside else math.nan)
 
     def _move(self, drag: Drag, p: QPointF, t: float) -> None:
