@@ -94,7 +94,7 @@ def _print_sweep(
                 "reason": suggestion.reason,
                 "runner_up": None if second is None else {"n": second[0], "reason": second[1]},
                 "suggested_break_events": [
-                    None if one.event is None else one.event.text for one in suggestion.chosen or ()
+                    None if one.event is None else one.event.text for one in suggestion.breakpoints or ()
                 ],
                 "limit_reached": suggestion.limit_reached,
                 **_about(curve, options),
@@ -114,7 +114,7 @@ def _print_sweep(
             print(f"{suggestion.n} would be suggested, more than asked for: {suggestion.reason}")
         else:
             print(f"* suggested: {suggestion.reason}")
-        if suggestion.chosen is not None:
+        if suggestion.breakpoints is not None:
             print("  its breakpoints (s): " + " ".join(f"{x:.6g}" for x in suggested.breaks[1:-1]))
         if second is not None:
             print(f"  next best: n = {second[0]}: {second[1]}")

@@ -157,7 +157,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> Answer:
     if result["taken"]:
         from desktop.data.experiment import write_experiment
 
-        write_experiment(pilots.taken(experiment, pilot))
+        write_experiment(pilots.tuned(experiment, pilot))
         lines.append("taken: the description says these sizes now")
     elif pilot.sizes:
         lines.append(f"next: write what is to take into {experiment.folder / 'experiment.toml'}, in place of "

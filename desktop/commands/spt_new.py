@@ -41,7 +41,7 @@ def add_parts(part: Part) -> None:
 
 def new(options: argparse.Namespace) -> Answer:
     """Make an experiment, or say what could be in it."""
-    from desktop.data.templates import MOST, TEMPLATES, Asked, new_experiment, offers_of, variables_in
+    from desktop.data.templates import MOST, TEMPLATES, Request, new_experiment, offers_of, variables_in
 
     if options.list:
         rows = [picked(one, "name text needs") for one in TEMPLATES.values()]
@@ -50,7 +50,7 @@ def new(options: argparse.Namespace) -> Answer:
         ]
     if options.template not in TEMPLATES:
         raise ValueError(f"say --from with one of {', '.join(TEMPLATES)}")
-    request = Asked(
+    request = Request(
         options.template,
         options.program,
         tuple(word.strip() for word in options.places.split(",") if word.strip()),

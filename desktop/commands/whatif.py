@@ -60,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
     with open_run(options) as run:
         store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
-            program = rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
+            program = rerun(store, use, progress, limit=run.limit, breakpoints=fit.breaks[1:-1].tolist())
             prediction = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]

@@ -68,10 +68,10 @@ def array_search(
     ValueError : no trial has a response.
     """
     levels = np.asarray(levels, np.float64)
-    known = np.isfinite(y)
-    if not known.any():
+    finite = np.isfinite(y)
+    if not finite.any():
         raise ValueError("no trial has a response yet")
-    treatment, y = treatment[known], y[known]
+    treatment, y = treatment[finite], y[finite]
     count = np.bincount(treatment, minlength=len(levels))
     mean = np.bincount(treatment, y, len(levels)) / np.maximum(count, 1)
     order = [int(t) for t in np.argsort(mean, kind="stable") if count[t]]
@@ -80,12 +80,12 @@ def array_search(
     spread: list[float] = []
     for j, factor in enumerate(factors):
         at = levels[treatment, j]
-        own = [
+        level_means = [
             LevelMean(factor, float(level), float(y[at == level].mean()), int((at == level).sum()))
             for level in np.unique(at)
         ]
-        means += own
-        spread.append(max(m.mean for m in own) - min(m.mean for m in own))
+        means += level_means
+        spread.append(max(m.mean for m in level_means) - min(m.mean for m in level_means))
     return ArraySearch(
         factors,
         tuple(order),

@@ -142,19 +142,19 @@ def _whole_swings(rises: Ints, goes_on: NDArray[np.bool_], count: int, shortest:
     up to there (`goes_on`), else after `shortest` steps. The last of `rises` is the end."""
     out = np.empty(count // shortest + 2, np.int64)
     out[0] = 0
-    made, next_ = 1, 0
-    while out[made - 1] + 2 * shortest <= count:
-        at = out[made - 1] + shortest
+    parts, next_ = 1, 0
+    while out[parts - 1] + 2 * shortest <= count:
+        at = out[parts - 1] + shortest
         while next_ < rises.size and rises[next_] < at:
             next_ += 1
         if next_ < rises.size and goes_on[next_]:
             at = rises[next_]
         if at + shortest > count:
             break
-        out[made] = at
-        made += 1
-    out[made] = count
-    return out[: made + 1]
+        out[parts] = at
+        parts += 1
+    out[parts] = count
+    return out[: parts + 1]
 
 
 @kernel

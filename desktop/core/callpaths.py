@@ -84,7 +84,7 @@ def plant(parent: Ints, region: Ints, regions: int, tree: Ints, slots: Ints, sta
 
 
 @kernel
-def way(node: int, tree: Ints) -> Ints:
+def path(node: int, tree: Ints) -> Ints:
     """(depth,) the nodes on the path to a node, the outermost first."""
     depth = 0
     at = node
@@ -138,23 +138,23 @@ def outermost(tree: Ints) -> Flags:
 
 @kernel
 def add_by_region(
-    tree: Ints, first: Flags, own: Ints, within: Ints, calls: Ints, sum_own: Ints, sum_within: Ints,
-    sum_calls: Ints,
+    tree: Ints, first: Flags, exclusive: Ints, inclusive: Ints, calls: Ints, sum_exclusive: Ints,
+    sum_inclusive: Ints, sum_calls: Ints,
 ) -> None:  # fmt: skip
     """Add exclusive and inclusive ticks and calls (nodes, n) to the sums of regions (regions, n); inclusive
     ones only where a region is `first` on its path, so that recursion counts once."""
     for node in range(1, tree.shape[1]):
         region = tree[1, node]
-        for k in range(own.shape[1]):
-            sum_own[region, k] += own[node, k]
+        for k in range(exclusive.shape[1]):
+            sum_exclusive[region, k] += exclusive[node, k]
             sum_calls[region, k] += calls[node, k]
             if first[node]:
-                sum_within[region, k] += within[node, k]
+                sum_inclusive[region, k] += inclusive[node, k]
 
 
 @kernel
-def add_by_class(classes: Ints, own: Ints, sums: Ints) -> None:
+def add_by_class(classes: Ints, ticks: Ints, sums: Ints) -> None:
     """Add ticks (nodes, n) to the sums of their activities (n, activities)."""
     for node in range(classes.size):
-        for k in range(own.shape[1]):
-            sums[k, classes[node]] += own[node, k]
+        for k in range(ticks.shape[1]):
+            sums[k, classes[node]] += ticks[node, k]

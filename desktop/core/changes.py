@@ -39,12 +39,12 @@ class Changes:
     no_wait: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        factors = [(what, x) for what, x in self.regions]
+        factors = [(name, x) for name, x in self.regions]
         factors += [(f"phase {k + 1}", x) for k, x in self.phases]
         factors += [(f"ranks {a} to {b}", x) for a, b, x in self.slower]
-        for what, factor in factors:
+        for name, factor in factors:
             if not (factor > 0 and math.isfinite(factor)):
-                raise ValueError(f"the factor {factor:g} of {what} is not possible, it must be above 0")
+                raise ValueError(f"the factor {factor:g} of {name} is not possible, it must be above 0")
 
     @property
     def sentence(self) -> str:

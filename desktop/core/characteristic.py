@@ -67,14 +67,14 @@ def characteristic(text: str) -> Characteristic:
     ------
     ValueError : `text` is not such an expression, or is not finite at p = 1, 2, 1000 or 10^6.
     """
-    wanted = "".join(text.split())
-    for known in CHARACTERISTICS:
-        if known.text == wanted:
-            return known
-    if len(wanted) > _LONGEST:
-        raise ValueError(f"the function of p has {len(wanted)} characters, at most {_LONGEST} are allowed")
+    formula = "".join(text.split())
+    for standard in CHARACTERISTICS:
+        if standard.text == formula:
+            return standard
+    if len(formula) > _LONGEST:
+        raise ValueError(f"the function of p has {len(formula)} characters, at most {_LONGEST} are allowed")
     try:
-        tree = ast.parse(wanted.replace("^", "**"), mode="eval").body
+        tree = ast.parse(formula.replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"{text!r} is no function of p, write for example log(p)/p or p^0.75") from None
     if sum(1 for _ in ast.walk(tree)) > 3 * _PARTS:
@@ -86,14 +86,14 @@ def characteristic(text: str) -> Characteristic:
     def u(p: Floats, size: Floats | None = None) -> Floats:
         p = np.asarray(p, np.float64)
         if sized and size is None:
-            raise ValueError(f"{wanted} needs the problem size N")
+            raise ValueError(f"{formula} needs the problem size N")
         with np.errstate(all="ignore"):
             return np.broadcast_to(_value(tree, p, p if size is None else size), p.shape).astype(np.float64)
 
-    tried = np.array([1.0, 2.0, 1e3, 1e6])
-    if not np.isfinite(u(tried, tried)).all():
+    samples = np.array([1.0, 2.0, 1e3, 1e6])
+    if not np.isfinite(u(samples, samples)).all():
         raise ValueError(f"{text!r} has no finite value for every p from 1 to 1000000")
-    return Characteristic(wanted, u, sized)
+    return Characteristic(formula, u, sized)
 
 
 def _check(node: ast.AST, text: str) -> None:

@@ -64,12 +64,12 @@ class Breakpoint:
 class RunnerUp:
     """The next best breakpoints, and why they are not better."""
 
-    breaks: tuple[Breakpoint, ...]
+    breakpoints: tuple[Breakpoint, ...]
     reason: str
 
     @property
     def n(self) -> int:
-        return len(self.breaks) + 1
+        return len(self.breakpoints) + 1
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Choice:
     """The chosen breakpoints, the reason in words, the misfit of the best set for each n (from 1 on), and the
     number of independent observations in the curve."""
 
-    breaks: tuple[Breakpoint, ...]
+    breakpoints: tuple[Breakpoint, ...]
     reason: str
     runner_up: RunnerUp | None
     misfit: Floats
@@ -85,7 +85,7 @@ class Choice:
 
     @property
     def n(self) -> int:
-        return len(self.breaks) + 1
+        return len(self.breakpoints) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def choose(
         1 / max(curve.capacity, 1),
     )
     choice = costs.choose(candidates, len(fits))
-    return choice if set(locked) <= {one.time_s for one in choice.breaks} else None
+    return choice if set(locked) <= {one.time_s for one in choice.breakpoints} else None
 
 
 def _candidates(
@@ -270,11 +270,11 @@ class _Costs:
             values.append(before[-1])
         sets = []
         for n in range(1, len(values) + 1):
-            place, chosen = size - 1, []
+            place, places = size - 1, []
             for step in reversed(back[: n - 1]):
                 place = int(step[place])
-                chosen.append(place)
-            sets.append(chosen[::-1])
+                places.append(place)
+            sets.append(places[::-1])
         return np.array(values), sets
 
     def residual(self, places: list[int], degree: Ints, tail: Ints) -> Floats:
@@ -305,69 +305,69 @@ class _Costs:
         values, sets = self.best(total, MOST)
         order = np.argsort(values, kind="stable")
         best, second = sets[int(order[0])], None
-        breaks = self._breakpoints(best, total, candidates)
+        breakpoints = self._breakpoints(best, total, candidates)
         if order.size > 1 and np.isfinite(values[order[1]]):
-            other = self._breakpoints(sets[int(order[1])], total, candidates)
-            second = RunnerUp(other, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
-        return Choice(breaks, _reason(breaks, looked_at), second, values, n / together)
+            rival = self._breakpoints(sets[int(order[1])], total, candidates)
+            second = RunnerUp(rival, _against(rival, breakpoints, float(np.diff(values[order[:2]])[0])))
+        return Choice(breakpoints, _reason(breakpoints, looked_at), second, values, n / together)
 
     def _breakpoints(
         self, places: list[int], total: Floats, candidates: _Candidates
     ) -> tuple[Breakpoint, ...]:
         ends = [0, *places, self._at.size - 1]
-        breaks = []
+        breakpoints = []
         for a, place, b in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
             # Without this breakpoint the piece may be impossible.
             worth = float(total[a, b] - total[a, place] - total[place, b]) if total[a, b] < np.inf else np.inf
             i = place - 1
-            breaks.append(
+            breakpoints.append(
                 Breakpoint(float(candidates.time[i]), candidates.events[i], int(candidates.fits[i]), worth)
             )
-        return tuple(breaks)
+        return tuple(breakpoints)
 
 
-def _reason(breaks: tuple[Breakpoint, ...], looked_at: int) -> str:
-    if not breaks:
+def _reason(breakpoints: tuple[Breakpoint, ...], looked_at: int) -> str:
+    if not breakpoints:
         return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit"
-    at = sum(one.event is not None for one in breaks)
-    count = len(breaks)
+    at = sum(one.event is not None for one in breakpoints)
+    count = len(breakpoints)
     if count == 1:
-        (one,) = breaks
-        where = (
+        (one,) = breakpoints
+        place = (
             "at a structure event"
             if at
             else f"where the curve alone changes, in {one.fits} of {looked_at} fits"
         )
         worth = "" if not np.isfinite(one.worth) else f"; without it the misfit is {one.worth:.1f} higher"
-        return f"its breakpoint is {where}, {_place(one)}{worth if abs(one.worth) < 1e6 else ''}"
+        return f"its breakpoint is {place}, {_place(one)}{worth if abs(one.worth) < 1e6 else ''}"
     parts = []
     if at:
-        most = max((one for one in breaks if one.event is not None), key=lambda one: one.worth)
-        where = "at structure events" if at > 1 else "at a structure event"
+        most = max((one for one in breakpoints if one.event is not None), key=lambda one: one.worth)
+        place = "at structure events" if at > 1 else "at a structure event"
         assert most.event is not None
-        parts.append(f"{at} of {count} breakpoints {where}, such as {_place(most)}")
+        parts.append(f"{at} of {count} breakpoints {place}, such as {_place(most)}")
     if at < count:
-        fits = max(one.fits for one in breaks if one.event is None)
+        fits = max(one.fits for one in breakpoints if one.event is None)
         parts.append(f"{count - at} where the curve alone changes, in up to {fits} of {looked_at} fits")
-    least = min(breaks, key=lambda one: one.worth)
+    least = min(breakpoints, key=lambda one: one.worth)
     if np.isfinite(least.worth) and least.worth < 1e6:
         parts.append(f"without the least of them, {_place(least)}, the misfit is {least.worth:.1f} higher")
     return "; ".join(parts)
 
 
 def _place(one: Breakpoint) -> str:
-    what = "" if one.event is None else f" ({one.event.text})"
-    return f"{si(one.time_s)}s{what}"
+    event = "" if one.event is None else f" ({one.event.text})"
+    return f"{si(one.time_s)}s{event}"
 
 
-def _against(other: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse: float) -> str:
+def _against(rival: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse: float) -> str:
     """How another set differs from the best one, in words."""
-    ours, theirs = ({one.time_s: one for one in breaks} for breaks in (best, other))
+    ours, theirs = ({one.time_s: one for one in breakpoints} for breakpoints in (best, rival))
     without = [one for t, one in ours.items() if t not in theirs]
     besides = [one for t, one in theirs.items() if t not in ours]
     words = [
-        f"{what} {_place(places[0])}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
-        for what, places in (("without", without), ("with", besides))
+        f"{word} {_place(places[0])}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+        for word, places in (("without", without), ("with", besides))
         if places
     ]
     return f"misfit {worse:.1f} higher, {' but '.join(words)}"

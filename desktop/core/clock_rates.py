@@ -135,22 +135,22 @@ def _rough(n: int, s: Ints, r: Ints, w: Floats) -> Floats:
     """Approximate shifts (n,), so that the problem has no small differences of large numbers."""
     tight = np.full((n, n), np.inf)
     np.minimum.at(tight, (s, r), w)
-    shift, known = np.zeros(n), np.zeros(n, bool)
+    shift, solved = np.zeros(n), np.zeros(n, bool)
     for root in range(n):
-        if known[root]:
+        if solved[root]:
             continue
-        known[root] = True
+        solved[root] = True
         queue = [root]
         while queue:
             a = queue.pop()
-            for b in np.flatnonzero(~known & (np.isfinite(tight[a]) | np.isfinite(tight[:, a]))).tolist():
-                there, back = tight[a, b], tight[b, a]
+            for b in np.flatnonzero(~solved & (np.isfinite(tight[a]) | np.isfinite(tight[:, a]))).tolist():
+                forth, back = tight[a, b], tight[b, a]
                 between = (
-                    (there - back) / 2
-                    if np.isfinite(there) and np.isfinite(back)
-                    else (there if np.isfinite(there) else -back)
+                    (forth - back) / 2
+                    if np.isfinite(forth) and np.isfinite(back)
+                    else (forth if np.isfinite(forth) else -back)
                 )
-                shift[b], known[b] = shift[a] - between, True
+                shift[b], solved[b] = shift[a] - between, True
                 queue.append(b)
     return np.rint(shift)
 
@@ -185,14 +185,14 @@ class _Problem:
 
         n = self.n
         most = float(np.abs(self.w).max()) + 1.0
-        chosen = self._tightest(self.w)
+        active = self._tightest(self.w)
         goal = np.zeros(2 * n + 1)
         goal[-1] = -1.0
         limits = [(0.0, 0.0) if i in (0, n) else (-4 * most, 4 * most) for i in range(2 * n)]
         limits.append((-most, most))
         for _ in range(_ROUNDS):
             solution = linprog(
-                goal, self._matrix(chosen, True), self.w[chosen], bounds=limits, method="highs"
+                goal, self._matrix(active, True), self.w[active], bounds=limits, method="highs"
             )
             if solution.x is None:
                 return None
@@ -202,7 +202,7 @@ class _Problem:
             slack = self.slack(x)
             if slack.min() >= 0.5 * margin:
                 break
-            chosen = np.union1d(chosen, self._tightest(slack))
+            active = np.union1d(active, self._tightest(slack))
         inner: Floats = x
         return inner if slack.min() >= 0 else None
 
@@ -232,8 +232,8 @@ class _Problem:
         wrong = missing > 0
         share = float((missing[wrong] / (missing[wrong] + spare[wrong])).max()) if wrong.any() else 0.0
         move = share * (inner - x)
-        wanted = np.abs(x + np.concatenate([rough, rough])).max()
-        return x + move if np.abs(move).max() <= _FAR * wanted else None
+        distance = np.abs(x + np.concatenate([rough, rough])).max()
+        return x + move if np.abs(move).max() <= _FAR * distance else None
 
     def intervals(self, x: Floats, alike: float) -> Floats:
         """(n,) largest possible error of each line relative to the first, at begin or end, in either

@@ -181,12 +181,12 @@ class Held(NamedTuple):
     target: Flags
     ordered: Flags
 
-    def only(self, chosen: Flags) -> Held:
+    def only(self, keep: Flags) -> Held:
         """The instances where `chosen` (instances,) is true."""
         members = np.diff(self.start)
-        rows = np.repeat(chosen, members)
+        rows = np.repeat(keep, members)
         columns = [column[rows] for column in self[1:-1]]
-        return Held._make([np.r_[0, np.cumsum(members[chosen])], *columns, self.ordered[chosen]])
+        return Held._make([np.r_[0, np.cumsum(members[keep])], *columns, self.ordered[keep]])
 
 
 @arithmetic

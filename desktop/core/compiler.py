@@ -147,9 +147,9 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
 
 def address(dispatcher: Any, *arguments: object) -> int:
     """Address of the machine code of a kernel for arguments of these types; the kernel must outlive it."""
-    given = tuple(typeof(one) for one in arguments)
-    dispatcher.compile(given)
-    compiled = dispatcher.overloads[given]
+    types = tuple(typeof(one) for one in arguments)
+    dispatcher.compile(types)
+    compiled = dispatcher.overloads[types]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
@@ -160,23 +160,23 @@ def go_at(
 ) -> Any:
     """Call the kernel at the address `go`, `desktop.core.spaces.go` of some space, so that one compiled
     kernel serves all spaces, including future ones."""
-    given = (tree, int64, int64, float64, int64, float64, float64, float64)
+    parameters = (tree, int64, int64, float64, int64, float64, float64, float64)
     result = types.Tuple((int64, float64, float64, float64, float64, int64))
 
     def code(context: Any, builder: Any, _: object, values: Any) -> object:
         convention = context.call_conv
-        kind = convention.get_function_type(result, given).as_pointer()
+        kind = convention.get_function_type(result, parameters).as_pointer()
         called = builder.inttoptr(values[0], kind)
-        return convention.call_function(builder, called, result, given, values[1:])[1]
+        return convention.call_function(builder, called, result, parameters, values[1:])[1]
 
-    return result(go, *given), code
+    return result(go, *parameters), code
 
 
 class _Compilations(event.Listener):
     """Counts kernels that are compiled rather than loaded, in all threads."""
 
     def __init__(self) -> None:
-        self.begun = self.under_way = 0
+        self.started = self.under_way = 0
         self.listeners: list[Callable[[int, bool], None]] = []
         self._lock = Lock()
 
@@ -186,11 +186,11 @@ class _Compilations(event.Listener):
     def on_end(self, event: event.Event) -> None:
         self._change(0, -1)
 
-    def _change(self, begun: int, under_way: int) -> None:
+    def _change(self, started: int, under_way: int) -> None:
         with self._lock:
-            self.begun += begun
+            self.started += started
             self.under_way += under_way
-            state = self.begun, self.under_way > 0
+            state = self.started, self.under_way > 0
         for tell in tuple(self.listeners):
             tell(*state)
 

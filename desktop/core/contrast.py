@@ -170,10 +170,10 @@ def _facts(row: PhaseRow) -> _Facts:
 
 
 def _cell(
-    label: str, run: str, phase: int | None, own: _Facts | None, other: _Facts | None, alike: float = np.nan
+    label: str, run: str, phase: int | None, one: _Facts | None, other: _Facts | None, alike: float = np.nan
 ) -> Cell:
     nothing = (np.nan,) * 5
-    mine, theirs = np.array(own or nothing), np.array(other or nothing)
+    mine, theirs = np.array(one or nothing), np.array(other or nothing)
     apart = mine - theirs
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(theirs != 0, mine / theirs, np.nan)
@@ -240,8 +240,8 @@ def place(
         raise ValueError(f"the axis is {axis!r}, it must be one of {', '.join(AXES)}")
     runs, reference = alignment.runs, alignment.reference
     sources = (runs[reference].curve, *(run.curve for run in runs))
-    known = before is not None and (before.axis, before.share, before.sources) == (axis, share, sources)
-    if before is not None and known and axis != "phases":
+    reusable = before is not None and (before.axis, before.share, before.sources) == (axis, share, sources)
+    if before is not None and reusable and axis != "phases":
         return replace(before, spans=tuple(_spans(run, axis) for run in runs))
     spans = _layout(alignment) if axis == "phases" else [_spans(run, axis) for run in runs]
     curves = []

@@ -74,13 +74,13 @@ class PathLine(NamedTuple):
         edges = np.linspace(a, b, columns + 1)
         low = np.searchsorted(end, edges[:-1], side="right")
         high = np.searchsorted(begin, edges[1:])
-        there = low < high
-        ends = np.stack([low[there], high[there]], axis=1).ravel()
+        covered = low < high
+        ends = np.stack([low[covered], high[covered]], axis=1).ravel()
         top, bottom = (
             least(np.append(np.where(np.isfinite(rows), rows, none), none), ends)[::2]
             for least, none in ((np.minimum.reduceat, np.inf), (np.maximum.reduceat, -np.inf))
         )
-        middle = 0.5 * (edges[:-1] + edges[1:])[there]
+        middle = 0.5 * (edges[:-1] + edges[1:])[covered]
         segments = np.stack([middle, top, middle, bottom], axis=1)
         return segments[top <= bottom], True
 

@@ -25,7 +25,7 @@ def delay_unit_s() -> float:
     _multiplied(1, 1.0)
     best = float("inf")
     for _ in range(_TIMES):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         _multiplied(_COUNT, 1.0)
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - start)
     return best / _COUNT

@@ -119,7 +119,7 @@ def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
 @kernel
 def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int) -> None:
     """Reorder waits that end in the same tick: the waiting location before the one it waits for."""
-    here = np.full(locations, -1, np.int64)
+    wait_of = np.full(locations, -1, np.int64)
     behind = np.zeros(order.size, np.int64)
     since = 0
     for until in range(1, order.size + 1):
@@ -128,10 +128,10 @@ def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int)
         if until - since > 1:
             group = order[since:until].copy()
             for j in group:
-                here[location[j]] = j
+                wait_of[location[j]] = j
             for j in group:
-                if partner[j] >= 0 and here[partner[j]] >= 0:
-                    behind[here[partner[j]]] += 1
+                if partner[j] >= 0 and wait_of[partner[j]] >= 0:
+                    behind[wait_of[partner[j]]] += 1
             n = since
             for j in group:
                 if behind[j] == 0:
@@ -142,18 +142,18 @@ def untie(order: Ints, location: Ints, partner: Ints, end: Ints, locations: int)
                 j = order[at]
                 at += 1
                 behind[j] = -1
-                if partner[j] >= 0 and here[partner[j]] >= 0:
-                    other = here[partner[j]]
-                    behind[other] -= 1
-                    if behind[other] == 0:
-                        order[n] = other
+                if partner[j] >= 0 and wait_of[partner[j]] >= 0:
+                    blocker = wait_of[partner[j]]
+                    behind[blocker] -= 1
+                    if behind[blocker] == 0:
+                        order[n] = blocker
                         n += 1
             for j in group:  # a cycle of waits, which is not possible in a consistent trace
                 if behind[j] > 0:
                     order[n] = j
                     n += 1
             for j in group:
-                here[location[j]] = -1
+                wait_of[location[j]] = -1
                 behind[j] = 0
         since = until
 
@@ -281,12 +281,12 @@ def passes(wait: int, j: int, until: Ints, rank: Ints, b: int) -> bool:
 
 @kernel
 def cut(
-    time: Ints, region: AnyArray, since: Ints, until: Ints, number: int, out: Ints, what: AnyArray,
+    time: Ints, region: AnyArray, since: Ints, until: Ints, number: int, out: Ints, out_region: AnyArray,
     wait: AnyArray,
 ) -> int:  # fmt: skip
     """Segments of a location: `region` (n,) from each `time` (n + 1,) to the next, cut at the begins and ends
-    of its m waits, which are numbered from `number`. Sets begin and end in `out` (2, ...), region in `what`,
-    wait in `wait`, each with room for n + 2 m; returns their number."""
+    of its m waits, which are numbered from `number`. Sets begin and end in `out` (2, ...), region in
+    `out_region`, wait in `wait`, each with room for n + 2 m; returns their number."""
     n = j = 0
     for i in range(region.size):
         at = time[i]
@@ -300,7 +300,7 @@ def cut(
             elif j < since.size:
                 to = min(to, since[j])
             out[0, n], out[1, n] = at, to
-            what[n] = region[i]
+            out_region[n] = region[i]
             wait[n] = number + j if inside else -1
             n += 1
             at = to
@@ -320,12 +320,12 @@ def tally(
     most : (pairs, 4) result: location, region, short-term and long-term costs of the largest costs. Returns
         the number of these.
     """
-    here = np.zeros((regions.shape[0], 2))
+    by_region = np.zeros((regions.shape[0], 2))
     filled = 0
     for p in range(first.size - 1):
         low, high = first[p], first[p + 1]
         i = low + np.searchsorted(end[low:high], a, side="right")
-        here[:] = 0.0
+        by_region[:] = 0.0
         while i < high and begin[i] < b:
             lasting = float(end[i] - begin[i])
             part = float(min(end[i], b) - max(begin[i], a)) / lasting
@@ -336,22 +336,22 @@ def tally(
                     row[0] += part * lasting - indirect
                     row[1] += indirect
             if short[i] > 0 or long[i] > 0:
-                here[r, 0] += part * short[i]
-                here[r, 1] += part * long[i]
+                by_region[r, 0] += part * short[i]
+                by_region[r, 1] += part * long[i]
             i += 1
-        for r in range(here.shape[0]):
-            costs = here[r, 0] + here[r, 1]
+        for r in range(by_region.shape[0]):
+            costs = by_region[r, 0] + by_region[r, 1]
             if costs <= 0:
                 continue
             for k in range(2):
-                places[p, 2 + k] += here[r, k]
-                regions[r, 2 + k] += here[r, k]
+                places[p, 2 + k] += by_region[r, k]
+                regions[r, 2 + k] += by_region[r, k]
             if filled == most.shape[0] and costs <= most[filled - 1, 2] + most[filled - 1, 3]:
                 continue
             at = filled if filled < most.shape[0] else filled - 1
             while at > 0 and most[at - 1, 2] + most[at - 1, 3] < costs:
                 most[at] = most[at - 1]
                 at -= 1
-            most[at, 0], most[at, 1], most[at, 2], most[at, 3] = p, r, here[r, 0], here[r, 1]
+            most[at, 0], most[at, 1], most[at, 2], most[at, 3] = p, r, by_region[r, 0], by_region[r, 1]
             filled = min(filled + 1, most.shape[0])
     return filled

@@ -178,8 +178,8 @@ class Design:
         for j, mask in enumerate(self.masks):
             members = 1 << j
             while mask and mask.bit_length() in pivots:
-                other, used = pivots[mask.bit_length()]
-                mask, members = mask ^ other, members ^ used
+                pivot, used = pivots[mask.bit_length()]
+                mask, members = mask ^ pivot, members ^ used
             if mask:
                 pivots[mask.bit_length()] = (mask, members)
             else:
@@ -413,21 +413,21 @@ def _search(count: int, base: int) -> tuple[list[int], bool]:
     # 2006), so the best of this kind is the best of all.
     odd = [m for m in range(1, size) if m not in fixed and m.bit_count() % 2 == 1]
     every = [m for m in range(1, size) if m not in fixed]
-    wanted = count - base
+    needed = count - base
     pools = [every] if 2 * count > size else [odd] if 16 * count > 5 * size else [every, odd]
-    if len(pools) == 1 and comb(len(pools[0]), wanted) <= 3000:
-        choices = (fixed + list(extra) for extra in combinations(pools[0], wanted))
+    if len(pools) == 1 and comb(len(pools[0]), needed) <= 3000:
+        choices = (fixed + list(extra) for extra in combinations(pools[0], needed))
         return min(choices, key=lambda masks: _short_pattern(masks, size)), True
     generator = np.random.default_rng(count * 8192 + base)
     tries = 40 if size <= 64 else 3
-    tried = [_exchange(fixed, pool, wanted, size, generator) for pool in pools for _ in range(tries)]
-    return min(tried, key=lambda masks: _short_pattern(masks, size)), False
+    candidates = [_exchange(fixed, pool, needed, size, generator) for pool in pools for _ in range(tries)]
+    return min(candidates, key=lambda masks: _short_pattern(masks, size)), False
 
 
 def _exchange(
-    fixed: list[int], pool: list[int], wanted: int, size: int, generator: np.random.Generator
+    fixed: list[int], pool: list[int], needed: int, size: int, generator: np.random.Generator
 ) -> list[int]:
-    """Masks by a greedy search: add the column that makes fewest short words `wanted` times, then exchange
+    """Masks by a greedy search: add the column that makes fewest short words `needed` times, then exchange
     single columns while that helps."""
     ones, twos, threes = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
     every = np.arange(size)
@@ -445,7 +445,7 @@ def _exchange(
 
     for mask in fixed:
         add(mask, 1)
-    chosen: list[int] = []
+    added: list[int] = []
     candidates = np.array(pool)
 
     def best_candidate() -> int:
@@ -453,26 +453,26 @@ def _exchange(
         order = np.lexsort((generator.random(free.size), threes[free], twos[free]))
         return int(free[order[0]])
 
-    for _ in range(wanted):
-        chosen.append(best_candidate())
-        add(chosen[-1], 1)
-    for _ in range(2 * wanted + 20):
+    for _ in range(needed):
+        added.append(best_candidate())
+        add(added[-1], 1)
+    for _ in range(2 * needed + 20):
         # Replace the column that is in most short words.
         without = []
-        for mask in chosen:
+        for mask in added:
             add(mask, -1)
             without.append((int(twos[mask]), int(threes[mask])))
             add(mask, 1)
-        worst = max(range(wanted), key=lambda i: (without[i], generator.random()))
-        old = chosen[worst]
+        worst = max(range(needed), key=lambda i: (without[i], generator.random()))
+        old = added[worst]
         add(old, -1)
         new = best_candidate()
         if (int(twos[new]), int(threes[new])) >= without[worst]:
             add(old, 1)
             break
-        chosen[worst] = new
+        added[worst] = new
         add(new, 1)
-    return fixed + chosen
+    return fixed + added
 
 
 def _short_pattern(masks: Sequence[int], size: int) -> tuple[int, ...]:
@@ -506,9 +506,9 @@ def foldover(design: Design, factor: str | None = None) -> Design:
     words = [members for _, members in design.defining_relation()]
     vanishing = [members for members in words if sum(turned[j] for j in members) % 2]
     if not vanishing and len(words) + 1 == 1 << (len(design.factors) - design.base):
-        what = "every sign" if factor is None else f"the signs of {factor}"
+        part = "every sign" if factor is None else f"the signs of {factor}"
         raise ValueError(
-            f"reversing {what} repeats the same runs, as no word of the defining relation changes its sign; "
+            f"reversing {part} repeats the same runs, as no word of the defining relation changes its sign; "
             "fold over a factor of such a word, or run replicates"
         )
     bit = 1 << design.base

@@ -70,15 +70,15 @@ class Limit:
                 f"more of all {self.count} effects"
             )
         if self.kind == "se":
-            what = f"{self.value:g} standard errors"
+            margin = f"{self.value:g} standard errors"
         elif self.kind == "lenth":
-            what = f"Lenth's margin, {self.value:.3g} pseudo standard errors"
+            margin = f"Lenth's margin, {self.value:.3g} pseudo standard errors"
         else:
-            what = f"the {quantile} quantile of Student's t with {self.df:.3g} degrees of freedom"
+            margin = f"the {quantile} quantile of Student's t with {self.df:.3g} degrees of freedom"
         some = ""
         if self.count > 1 and self.some == self.some:
             some = f"; one or more of {self.count} in {100 * self.some:.2g} % if none is real"
-        return f"{what} ({level} for each effect alone{some})" if quantile else what
+        return f"{margin} ({level} for each effect alone{some})" if quantile else margin
 
 
 # --- simulated distributions ---
@@ -102,7 +102,7 @@ class Simulated:
         return float(np.interp(-level, -self.above, self.size))
 
 
-def _kept(values: Floats) -> Simulated:
+def _simulated(values: Floats) -> Simulated:
     """The distribution of `values`: the largest ones exactly, the others thinned."""
     values = np.sort(values)
     n = values.size
@@ -127,7 +127,7 @@ def lenth_ratios(count: int) -> tuple[Simulated, Simulated]:
     # Rows are sorted, so the effects below the bound come first.
     pse = 0.75 * (size[rows, (inner - 1) // 2] + size[rows, inner // 2])
     size /= pse[:, None]
-    return _kept(size.ravel()), _kept(size[:, -1])
+    return _simulated(size.ravel()), _simulated(size[:, -1])
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,9 @@ def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
 def false_discovery(p: Floats) -> Floats:
     """Adjusted p: of the effects with a value below q, an expected share of at most q is zero (Benjamini and
     Hochberg)."""
-    known = np.flatnonzero(np.isfinite(p))
+    finite = np.flatnonzero(np.isfinite(p))
     adjusted = np.full(p.size, np.nan)
-    order = known[np.argsort(p[known])]
+    order = finite[np.argsort(p[finite])]
     ratio = p[order] * order.size / np.arange(1, order.size + 1)
     adjusted[order] = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
     return adjusted

@@ -169,8 +169,8 @@ def barrier(
     se = float(np.hypot(se_difference, cost_se))
     t = difference / se if se > 0 else float("nan")
     half = t_limit(df)
-    own, extra = se_difference**2 / 2, cost_se**2
-    shares = ratio_interval(difference, net, se**2, own + extra, own + extra, half)
+    variance, extra = se_difference**2 / 2, cost_se**2
+    shares = ratio_interval(difference, net, se**2, variance + extra, variance + extra, half)
     # There is no share of an effect that is zero or negative.
     share = difference / net if net > 0 else float("nan")
     return Barrier(
@@ -219,8 +219,8 @@ def dose(
         close = np.ptp(unit) <= max(1e-9 * float(np.abs(unit).max()), 1e-150)
         p = 1.0 if close else 0.0
     else:
-        own = np.maximum(se**2 - shared, 1e-6 * se**2)
-        p = _chance_of_bend(delay, _out_of_line(delay, effect, own, shared), own, shared, free)
+        variance = np.maximum(se**2 - shared, 1e-6 * se**2)
+        p = _chance_of_bend(delay, _out_of_line(delay, effect, variance, shared), variance, shared, free)
     linear = p >= LEVEL
     limit = np.array([t_limit(v) for v in free])
     sure = np.abs(effect) > limit * np.nan_to_num(se)
@@ -235,15 +235,15 @@ def dose(
     return Dose(delay, effect, se, unit, unit_se, linear, warning, p)
 
 
-def _out_of_line(delay: Floats, effect: Floats, own: Floats, shared: float | Floats) -> Floats:
+def _out_of_line(delay: Floats, effect: Floats, variance: Floats, shared: float | Floats) -> Floats:
     """(...,) weighted residual sum of squares of effects (..., K) from a line through the origin. Variances:
     `own` (..., K) of each, and `shared`, common to all."""
-    ones = (1 / own).sum(-1)
+    ones = (1 / variance).sum(-1)
 
     def product(a: Floats, b: Floats) -> Floats:
-        # The inverse of diag(own) + shared (Sherman and Morrison 1950).
-        sums = (a / own).sum(-1) * (b / own).sum(-1)
-        return np.asarray((a * b / own).sum(-1) - shared * sums / (1 + shared * ones))
+        # The inverse of diag(variance) + shared (Sherman and Morrison 1950).
+        sums = (a / variance).sum(-1) * (b / variance).sum(-1)
+        return np.asarray((a * b / variance).sum(-1) - shared * sums / (1 + shared * ones))
 
     bend = product(effect, effect) - product(delay, effect) ** 2 / product(delay, delay)
     return np.maximum(bend, 0.0)
@@ -253,7 +253,7 @@ def _out_of_line(delay: Floats, effect: Floats, own: Floats, shared: float | Flo
 _DRAWS = 20_000
 
 
-def _chance_of_bend(delay: Floats, bend: Floats, own: Floats, shared: float, df: Floats) -> float:
+def _chance_of_bend(delay: Floats, bend: Floats, variance: Floats, shared: float, df: Floats) -> float:
     """Probability that `_out_of_line` is at least `bend` for effects proportional to the delay, whose
     estimated variances have df (K,)."""
     from scipy.special import chdtrc
@@ -261,16 +261,16 @@ def _chance_of_bend(delay: Floats, bend: Floats, own: Floats, shared: float, df:
     if not np.isfinite(df).any():
         return float(chdtrc(delay.size - 1, bend))
     generator = np.random.default_rng(2007)
-    effects = np.sqrt(own) * generator.standard_normal((_DRAWS, delay.size))
+    effects = np.sqrt(variance) * generator.standard_normal((_DRAWS, delay.size))
     effects += np.sqrt(shared) * generator.standard_normal((_DRAWS, 1))
-    seen = own * _estimated(generator, df)
+    seen = variance * _estimated(generator, df)
     return float((1 + np.sum(_out_of_line(delay, effects, seen, shared) >= bend)) / (_DRAWS + 1))
 
 
 def _estimated(generator: np.random.Generator, df: Floats) -> Floats:
     """(_DRAWS, K) random estimates of variances that are 1, with df (K,)."""
-    known = np.where(np.isfinite(df), df, 1.0)
-    drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
+    finite_df = np.where(np.isfinite(df), df, 1.0)
+    drawn = generator.chisquare(finite_df, (_DRAWS, df.size)) / finite_df
     return np.where(np.isfinite(df), drawn, 1.0)
 
 
@@ -308,8 +308,8 @@ def over_processors(
     if se is not None and not (np.asarray(se) > 0).all():
         se = None
     x = np.stack([1 / p, np.ones(p.size)], axis=1)
-    own = np.ones(p.size) if se is None else np.asarray(se, np.float64) ** 2
-    value, errors = _line(x, effect, own)
+    variance = np.ones(p.size) if se is None else np.asarray(se, np.float64) ** 2
+    value, errors = _line(x, effect, variance)
     free, limits = float("inf"), np.full(2, t_limit(float("inf")))
     if se is None:
         free = float(p.size - 2)
@@ -321,8 +321,8 @@ def over_processors(
             # With uncertain weights the ratio is not t distributed: simulate it.
             free = float(each.min())
             generator = np.random.default_rng(5139)
-            drawn = np.sqrt(own) * generator.standard_normal((_DRAWS, p.size))
-            values, their = _line(x, drawn, own * _estimated(generator, each))
+            drawn = np.sqrt(variance) * generator.standard_normal((_DRAWS, p.size))
+            values, their = _line(x, drawn, variance * _estimated(generator, each))
             limits = np.quantile(np.abs(values / their), 1 - LEVEL, axis=0)
     margins = [float(limit * error) for limit, error in zip(limits, errors, strict=True)]
     positive = effect > 0
@@ -352,12 +352,12 @@ def _slope_margin(x: Floats, effect: Floats, se: Floats | None, df: Floats | flo
     return float(t_limit(pooled_df(variances, each)) * np.sqrt(variances.sum()))
 
 
-def _line(x: Floats, y: Floats, own: Floats) -> tuple[Floats, Floats]:
+def _line(x: Floats, y: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Least squares of y (..., K) on two columns x (K, 2), weighted by the inverse variances `own` (..., K):
     coefficients (..., 2) and their standard errors."""
     a, b = x.T
-    aa, ab, bb = (a * a / own).sum(-1), (a * b / own).sum(-1), (b * b / own).sum(-1)
-    ay, by = (a * y / own).sum(-1), (b * y / own).sum(-1)
+    aa, ab, bb = (a * a / variance).sum(-1), (a * b / variance).sum(-1), (b * b / variance).sum(-1)
+    ay, by = (a * y / variance).sum(-1), (b * y / variance).sum(-1)
     size = aa * bb - ab**2
     value = np.stack([bb * ay - ab * by, aa * by - ab * ay], axis=-1) / size[..., None]
     return value, np.sqrt(np.stack([bb, aa], axis=-1) / size[..., None])

@@ -63,12 +63,12 @@ class Trials:
 
     def only(self, keep: Flags) -> Trials:
         """The trials where `keep` (N,) is true."""
-        labels = tuple(name for name, wanted in zip(self.label, keep, strict=True) if wanted)
+        labels = tuple(name for name, selected in zip(self.label, keep, strict=True) if selected)
         half = None if self.half is None else self.half[keep]
         beside = {name: values[keep] for name, values in self.beside.items()}
         return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half, beside)
 
-    def known(self) -> Trials:
+    def measured(self) -> Trials:
         """The trials that have a finite response."""
         return self.only(np.isfinite(self.y))
 
@@ -240,18 +240,18 @@ class Effects:
         value = float(row @ values)
         parts = (row * errors) ** 2
         df = float(self.df if self.error != "lenth" else next((e.df for e in terms), 0))
-        level, rest, own = float(parts[0]), float(parts[1:].sum()), self.variance
+        level, of_trial, one_trial = float(parts[0]), float(parts[1:].sum()), self.variance
         of_blocks, drift = df, 0.0
         if self.block_df and np.isfinite(self.block_variance):
             # The mean varies with the replicates; a new replicate adds their variance once more.
             of_blocks, level = float(self.block_df), self.block_variance / len(self.trials.y)
-            drift = max(self.block_variance - own, 0.0) * (self.block_df + 1) / len(self.trials.y)
-        known = bool(np.isfinite(level + rest)) and df > 0
-        se = float(np.sqrt(level + rest)) if known else float("nan")
+            drift = max(self.block_variance - one_trial, 0.0) * (self.block_df + 1) / len(self.trials.y)
+        estimable = bool(np.isfinite(level + of_trial)) and df > 0
+        se = float(np.sqrt(level + of_trial)) if estimable else float("nan")
         # Half widths of errors with different degrees of freedom add as squares (Zou and Donner 2008).
-        of_level, of_rest = (t_limit(of_blocks), t_limit(df)) if known else (np.nan, np.nan)
-        margin = float(np.hypot(of_level * np.sqrt(level), of_rest * np.sqrt(rest)))
-        wide = float(np.hypot(of_level * np.sqrt(level + drift), of_rest * np.sqrt(rest + own)))
+        of_level, of_terms = (t_limit(of_blocks), t_limit(df)) if estimable else (np.nan, np.nan)
+        margin = float(np.hypot(of_level * np.sqrt(level), of_terms * np.sqrt(of_trial)))
+        wide = float(np.hypot(of_level * np.sqrt(level + drift), of_terms * np.sqrt(of_trial + one_trial)))
         ends = [back(value + d, self.transform, self.gm) for d in (0.0, -margin, margin, -wide, wide)]
         return PredictedResponse(ends[0], se, *ends[1:])
 
@@ -294,7 +294,7 @@ def condensed(data: Trials, inner: Inner) -> Trials:
     """One trial for all repeats of a treatment in one replicate: their mean, median or minimum response."""
     if inner == "each":
         return data
-    data = data.known()
+    data = data.measured()
     half = _halves(data)
     keys = np.concatenate([half[:, None], data.block[:, None], data.x], axis=1)
     _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -351,7 +351,7 @@ def analyse(
     if covariate:
         data = _noted(data, covariate, notes)
     lost = missing(data)
-    data = data.known()
+    data = data.measured()
     if lost:
         have = "trials have" if len(lost) > 1 else "trial has"
         notes.append(
@@ -370,7 +370,7 @@ def analyse(
         if not (whole.y > 0).all():
             raise ValueError("a response that is not positive has no logarithm; analyse it as it is")
         gm = float(np.exp(np.log(whole.y).mean()))
-    asked = data
+    trials = data
     data = replace(data, y=transformed(data.y, transform, gm))
     treatments, number, counts = np.unique(data.x, axis=0, return_inverse=True, return_counts=True)
     number = number.ravel()
@@ -389,17 +389,17 @@ def analyse(
     taken, rows = (side, treatments) if balanced else (None, data.x)
     more = np.concatenate([shifts, group], axis=1)
     columns = more if not balanced else np.zeros((len(rows), 0)) if taken is None else taken[:, None]
-    chosen, sets, untold = _terms(rows, len(data.factors), terms, aliases_up_to, columns)
+    selected, sets, untold = _terms(rows, len(data.factors), terms, aliases_up_to, columns)
     halves = [] if side is None else [m for m in untold if _mark(treatments, m) == _signature(side)]
     untold = [m for m in untold if m not in halves]
     if untold:
         notes.append("the trials cannot estimate: " + ", ".join(_name(data, m) for m in untold[:8]))
-    if not chosen:
+    if not selected:
         raise ValueError("the trials can estimate none of the terms")
-    correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
+    correlation = _worst_correlation(np.stack([_column(data.x, m) for m in selected], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
-    model = _least_squares(data, chosen, more)
+    model = _least_squares(data, selected, more)
     values, unit = model.values, model.unit
     shift = model.more[: shifts.shape[1]]
     if side is not None:
@@ -416,14 +416,14 @@ def analyse(
     # Sums of equal numbers differ by rounding.
     if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
         pure = 0.0
-    spare = len(data.y) - 1 - len(chosen) - shift.size - block_df - bool(covariate)
+    spare = len(data.y) - 1 - len(selected) - shift.size - block_df - bool(covariate)
     method = error or _default_error(pure_df, spare - pure_df, lenth)
-    s2, df = _variance(method, model, chosen, spare, pure, pure_df, lenth, terms is not None)
-    each, rest = divmod(len(data.y) + len(lost), len(treatments))
+    s2, df = _variance(method, model, selected, spare, pure, pure_df, lenth, terms is not None)
+    each, remainder = divmod(len(data.y) + len(lost), len(treatments))
     if (
         lost
         and method == "replicates"
-        and not rest
+        and not remainder
         and (chance := after_loss(len(treatments), each, len(lost))) > 0
     ):
         notes.append(
@@ -437,17 +437,17 @@ def analyse(
         # Lenth's pseudo standard error is that of an effect, not of a trial.
         se = lenth.pse * np.sqrt(unit[1:] / np.median(unit[1:]))
         mean_se, s2 = lenth.pse / 2, float(lenth.pse**2 * len(data.y) / 4)
-    tested = np.ones(len(chosen), bool)
+    tested = np.ones(len(selected), bool)
     if method == "interactions" and (terms is None or spare <= 0):
-        tested = np.array([len(m) == 1 for m in chosen])  # the error is not tested against itself
+        tested = np.array([len(m) == 1 for m in selected])  # the error is not tested against itself
         if not tested.all():
             notes.append("terms of two or more factors are the error, so they are not tested themselves")
     looked = None
-    if method == "interactions" and terms is not None and not planned and len(chosen) < every.values.size:
-        looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
+    if method == "interactions" and terms is not None and not planned and len(selected) < every.values.size:
+        looked = selected_ratios(every.values.size, len(selected), max(pure_df, 0))
     zero = (data.x == -1).all(axis=1)
     effects, limit = _effects(
-        data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes
+        data, selected, sets, values, se, df, method, threshold, lenth, tested, looked, notes
     )
     measured = bool(zero.any()) or bool(added)
     if added:
@@ -455,10 +455,10 @@ def analyse(
         noise = s2 / added
         effects = tuple(_shared(e, unperturbed, noise, 0.0, transform, gm) for e in effects)
     else:
-        unperturbed, variance, shared = _unperturbed(model, chosen, zero, asked.y, transform, gm)
+        unperturbed, variance, shared = _unperturbed(model, selected, zero, trials.y, transform, gm)
         effects = tuple(
-            _shared(e, unperturbed, s2 * variance, s2 * own, transform, gm)
-            for e, own in zip(effects, shared, strict=True)
+            _shared(e, unperturbed, s2 * variance, s2 * common, transform, gm)
+            for e, common in zip(effects, shared, strict=True)
         )
     if not measured:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
@@ -469,9 +469,9 @@ def analyse(
         blocked.append((covariate, slope**2 / of_one, 1))
         followed = slope, float(np.sqrt(s2 * of_one))
         notes.append(_covariate_note(covariate, *followed, df))
-    anova, r2, adjusted = _anova(data, chosen, model, pure, pure_df, blocked, spare, s2, df)
+    anova, r2, adjusted = _anova(data, selected, model, pure, pure_df, blocked, spare, s2, df)
     return Effects(
-        asked, effects, model.mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
+        trials, effects, model.mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
         unperturbed, measured, suspects(data.label, data.y, *model.design), anova, r2, adjusted, correlation,
         limit, tuple(notes), model.fitted, block_ss / block_df if block_df else float("nan"), block_df,
         transform, gm, followed,
@@ -484,13 +484,13 @@ def _core(data: Trials) -> tuple[Trials, int]:
     zero = (data.x == -1).all(axis=1)
     if not zero.any() or zero.all() or data.x.shape[1] < 3:
         return data, 0
-    others = np.unique(data.x[~zero], axis=0)
-    basis = _base(others)
+    nonzero = np.unique(data.x[~zero], axis=0)
+    basis = _base(nonzero)
     size = 1 << len(basis)
     # A whole fraction (a few runs may be missing) that does not contain the run with all factors at -.
-    if len(others) > size or 4 * len(others) <= 3 * size or len(basis) == data.x.shape[1]:
+    if len(nonzero) > size or 4 * len(nonzero) <= 3 * size or len(basis) == data.x.shape[1]:
         return data, 0
-    if len(_base(np.concatenate([others, data.x[zero][:1]]))) == len(basis):
+    if len(_base(np.concatenate([nonzero, data.x[zero][:1]]))) == len(basis):
         return data, 0
     return data.only(~zero), int(zero.sum())
 
@@ -501,30 +501,30 @@ def _blocks_of(data: Trials, notes: list[str]) -> Floats:
     half = _halves(data)
     columns: list[Floats] = []
     for h in np.unique(half):
-        here = half == h
-        names, counts = np.unique(data.block[here], return_counts=True)
+        in_half = half == h
+        names, counts = np.unique(data.block[in_half], return_counts=True)
         if names.size > 1 and counts.max() == 1:
             notes.append("blocks of one trial each are confounded with the terms, so they are not removed")
             continue
-        last = (here & (data.block == names[-1])).astype(float)
-        columns += [(here & (data.block == name)).astype(float) - last for name in names[:-1]]
+        last = (in_half & (data.block == names[-1])).astype(float)
+        columns += [(in_half & (data.block == name)).astype(float) - last for name in names[:-1]]
     return np.stack(columns, axis=1) if columns else np.zeros((len(data.y), 0))
 
 
 def _unperturbed(
-    model: Model, chosen: list[Members], zero: Flags, y: Floats, power: float, gm: float
+    model: Model, terms: list[Members], zero: Flags, y: Floats, power: float, gm: float
 ) -> tuple[float, float, Floats]:
     """The unperturbed response (measured or predicted) in its own unit; and, as analysed and for unit
     variance of a trial, its variance and its covariance (m,) with every effect."""
     if zero.any():
         weights = zero / zero.sum()
         value = float(y[zero].mean()) if power == 1 else back(float(model.y @ weights), power, gm)
-        return value, 1.0 / float(zero.sum()), model.covariance(weights)[1 : 1 + len(chosen)]
+        return value, 1.0 / float(zero.sum()), model.covariance(weights)[1 : 1 + len(terms)]
     row = np.zeros(model.inverse.shape[0])
-    row[: 1 + len(chosen)] = [1.0, *((-1.0) ** len(m) / 2 for m in chosen)]
+    row[: 1 + len(terms)] = [1.0, *((-1.0) ** len(m) / 2 for m in terms)]
     every = np.concatenate([[model.mean], model.values])
     spread = model.inverse.T @ row
-    covariance = (model.inverse @ spread)[1 : 1 + len(chosen)]
+    covariance = (model.inverse @ spread)[1 : 1 + len(terms)]
     return back(float(row[: every.size] @ every), power, gm), float(spread @ spread), covariance
 
 
@@ -589,9 +589,9 @@ def _halves_note(
 
 
 def _terms(
-    treatments: Floats, count: int, wanted: Sequence[Members] | None, order: int, taken_up: Floats
+    treatments: Floats, count: int, requested: Sequence[Members] | None, order: int, taken_up: Floats
 ) -> tuple[list[Members], list[list[Members]], list[Members]]:
-    """Terms that can be estimated, the aliases of each, and those of `wanted` that cannot be estimated.
+    """Terms that can be estimated, the aliases of each, and those of `requested` that cannot be estimated.
 
     Columns that are equal up to sign are aliases. treatments (R, k): each once, or one row a trial where
     blocks are not orthogonal to terms; `taken_up` (R, ...): columns that are in the model already.
@@ -603,45 +603,45 @@ def _terms(
     # A factorial or regular fraction; a few runs may be missing.
     different = len(np.unique(treatments, axis=0))
     whole = different == len(treatments) == 1 << len(basis)
-    if wanted is None and 4 * different > 3 << len(basis):
+    if requested is None and 4 * different > 3 << len(basis):
         words = [tuple(basis[i] for i in word) for word in standard_order(len(basis))]
         candidates = candidates + [w for w in words if len(w) > order]
-    elif wanted is None:
+    elif requested is None:
         words = [(j,) for j in range(count)]
     else:
-        words = [tuple(sorted(w)) for w in wanted]
+        words = [tuple(sorted(w)) for w in requested]
     groups: dict[bytes, list[Members]] = {}
     for members in candidates:
         groups.setdefault(_signature(_column(treatments, members)), []).append(members)
-    taken: set[bytes] = set()
-    chosen, sets, lost = [], [], []
+    seen: set[bytes] = set()
+    selected, sets, lost = [], [], []
     independent = _Independent(len(treatments))
     independent.take(np.ones(len(treatments)))
     for column in taken_up.T:
         independent.take(column)
         if np.isin(column, (-1.0, 1.0)).all():
-            taken.add(_signature(column))
+            seen.add(_signature(column))
     # Short words first, so that main effects stay estimable where runs are missing.
     for members in sorted(words, key=lambda w: (len(groups.get(_mark(treatments, w), [w])[0]), len(w))):
         column = _column(treatments, members)
         mark = _signature(column)
         same = groups.get(mark, [members])
         # Different columns of a whole fraction are orthogonal, so independence needs no test.
-        if mark in taken or not (np.any(column != column[0]) if whole else independent.take(column)):
+        if mark in seen or not (np.any(column != column[0]) if whole else independent.take(column)):
             lost.append(members)
             continue
-        taken.add(mark)
+        seen.add(mark)
         # A main effect is more likely than an interaction, so it names the set.
         main = [w for w in same if len(w) == 1]
-        name = main[0] if main and wanted is None else members
-        chosen.append(name)
+        name = main[0] if main and requested is None else members
+        selected.append(name)
         sets.append([w for w in same if w != name])
     still = [(j,) for j in range(count) if (treatments[:, j] == treatments[0, j]).all()]
     lost += [members for members in still if members not in lost]
     rank = {tuple(w): i for i, w in enumerate(words)}
     place = {_mark(treatments, w): rank[w] for w in reversed(words)}
-    order_of = sorted(range(len(chosen)), key=lambda i: place[_mark(treatments, chosen[i])])
-    return [chosen[i] for i in order_of], [sets[i] for i in order_of], lost
+    order_of = sorted(range(len(selected)), key=lambda i: place[_mark(treatments, selected[i])])
+    return [selected[i] for i in order_of], [sets[i] for i in order_of], lost
 
 
 def _mark(treatments: Floats, members: Members) -> bytes:
@@ -662,14 +662,14 @@ class _Independent:
     def take(self, column: Floats) -> bool:
         """Whether `column` is independent of those taken before; if so, it is added."""
         basis = self._basis[:, : self._count]
-        rest = column - basis @ (basis.T @ column)
-        rest -= basis @ (basis.T @ rest)  # again, against rounding
-        size = float(rest @ rest)
+        residual = column - basis @ (basis.T @ column)
+        residual -= basis @ (basis.T @ residual)  # again, against rounding
+        size = float(residual @ residual)
         if self._count >= column.size or size <= _DEPENDENT * float(column @ column):
             return False
         if self._count == self._basis.shape[1]:
             self._basis = np.concatenate([self._basis, np.empty_like(self._basis)], axis=1)
-        self._basis[:, self._count] = rest / np.sqrt(size)
+        self._basis[:, self._count] = residual / np.sqrt(size)
         self._count += 1
         return True
 
@@ -754,7 +754,7 @@ class Model:
         return np.asarray(self.q @ (self.q.T @ self.y))
 
     @property
-    def rest(self) -> Floats:
+    def residual(self) -> Floats:
         return self.y - self.fitted
 
     def covariance(self, weights: Floats) -> Floats:
@@ -763,25 +763,25 @@ class Model:
         return np.asarray(self.inverse @ (self.q.T @ weights))
 
 
-def _least_squares(data: Trials, chosen: list[Members], more: Floats) -> Model:
+def _least_squares(data: Trials, terms: list[Members], more: Floats) -> Model:
     """Fit of mean, effects and the columns `more` (N, ...), without those that are linearly dependent."""
     basis = _Independent(len(data.y))
-    columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen)]
+    columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in terms)]
     for column in columns:
         basis.take(column)
     columns += [column for column in more.T if basis.take(column)]
     x = np.stack(columns, axis=1)
     q, r = np.linalg.qr(x)
     inverse = np.linalg.inv(r)
-    design = x[:, : 1 + len(chosen)], x[:, 1 + len(chosen) :]
-    return Model(data.y, design, q, inverse, inverse @ (q.T @ data.y), len(chosen))
+    design = x[:, : 1 + len(terms)], x[:, 1 + len(terms) :]
+    return Model(data.y, design, q, inverse, inverse @ (q.T @ data.y), len(terms))
 
 
 def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
     """The trials for which the covariate `name` was noted."""
     if name not in data.beside:
-        known = ", ".join(data.beside) or "nothing"
-        raise ValueError(f"{name} was not noted with the trials; noted were: {known}")
+        names = ", ".join(data.beside) or "nothing"
+        raise ValueError(f"{name} was not noted with the trials; noted were: {names}")
     known_of = np.isfinite(data.beside[name])
     if not known_of.any():
         raise ValueError(f"{name} was not noted with any trial")
@@ -821,18 +821,18 @@ def _pure_error(
     def within(column: Floats) -> Floats:
         return np.asarray(column - (np.bincount(number, column, treatments) / counts)[number])
 
-    rest, ss, df = within(y), 0.0, len(y) - treatments
+    residual, ss, df = within(y), 0.0, len(y) - treatments
     basis = _Independent(len(y))
     blocks = [column for column in group.T if df and basis.take(within(column))]
-    taken = bool(covariate and blocks and (blocks[-1] == group[:, -1]).all())
+    with_covariate = bool(covariate and blocks and (blocks[-1] == group[:, -1]).all())
     if blocks:
         q = np.linalg.qr(np.stack([within(column) for column in blocks], axis=1))[0]
-        part = q.T @ rest
-        rest = rest - q @ part
-        own = len(blocks) - taken
-        ss = float(part[:own] @ part[:own])
+        part = q.T @ residual
+        residual = residual - q @ part
+        n_blocks = len(blocks) - with_covariate
+        ss = float(part[:n_blocks] @ part[:n_blocks])
     left = df - len(blocks)
-    return (float(rest @ rest) if left else 0.0), left, ss, len(blocks) - taken
+    return (float(residual @ residual) if left else 0.0), left, ss, len(blocks) - with_covariate
 
 
 def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
@@ -846,26 +846,26 @@ def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
 def _variance(
     method: Error,
     model: Model,
-    chosen: list[Members],
+    terms: list[Members],
     df: int,
     pure: float,
     pure_df: int,
     lenth: Lenth | None,
-    asked: bool,
+    requested: bool,
 ) -> tuple[float, float]:
     """Variance of one trial, and its degrees of freedom. `df`: degrees of freedom that the terms leave.
-    `asked`: the user named the terms `chosen`, so those left out are the error."""
+    `requested`: the user named the terms `terms`, so those left out are the error."""
     if method == "replicates":
         if pure_df <= 0:
             raise ValueError("no treatment ran twice, so there is no error from replicates")
         return pure / pure_df, float(pure_df)
     if method == "interactions":
-        high = np.array([len(m) > 1 for m in chosen], bool)
-        if high.any() and not (asked and df > 0):
+        high = np.array([len(m) > 1 for m in terms], bool)
+        if high.any() and not (requested and df > 0):
             return float((model.values[high] ** 2 / model.unit[1:][high]).mean()), float(high.sum())
         if df <= 0:
             raise ValueError("every effect is estimated, so no interaction is left to give the error")
-        return float(model.rest @ model.rest) / df, float(df)
+        return float(model.residual @ model.residual) / df, float(df)
     if method == "lenth":
         if lenth is None:
             raise ValueError("Lenth's method needs three or more effects that are not all zero")
@@ -876,7 +876,7 @@ def _variance(
 # Many and long: the fields of an effect come from different parts of the analysis.
 def _effects(
     data: Trials,
-    chosen: list[Members],
+    terms: list[Members],
     sets: list[list[Members]],
     values: Floats,
     se: Floats,
@@ -899,14 +899,14 @@ def _effects(
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(tested & (se > 0), values / se, np.nan)
     count, nothing = int(tested.sum()), np.full(m, np.nan)
-    each, every, margin, known = nothing, nothing, float("nan"), method != "none" and bool((se > 0).any())
-    if looked is not None and known:
+    each, every, margin, testable = nothing, nothing, float("nan"), method != "none" and bool((se > 0).any())
+    if looked is not None and testable:
         each = every = looked.p(np.abs(t))
         margin, count = looked.quantile(LEVEL), 0 if lenth is None else lenth.count
-    elif method == "lenth" and lenth is not None and known:
+    elif method == "lenth" and lenth is not None and testable:
         each, every = (ratio.p(np.abs(t)) for ratio in lenth_ratios(lenth.count))
         margin, count = lenth_ratios(lenth.count)[0].quantile(LEVEL), lenth.count
-    elif known:
+    elif testable:
         each = 2 * stdtr(df, -np.abs(t)) if np.isfinite(df) else 2 * stdtr(1e9, -np.abs(t))
         every = np.maximum(largest_of(np.nan_to_num(t), count, df), each)
         margin = t_limit(df)
@@ -933,7 +933,7 @@ def _effects(
                 "lenth-simultaneous" if kind else "lenth", value, LEVEL, lenth.df, lenth.count, chance
             )
             marked = size > value * lenth.pse
-    elif not known:
+    elif not testable:
         limit = Limit("none", float("nan"), float("nan"), float("nan"), count, float("nan"))
         marked = np.zeros(m, bool)
     elif looked is not None:
@@ -985,7 +985,7 @@ def _effects(
             high=float(value + half),
         )
         for members, same, value, error, ratio, chance, mark, normal, half in zip(
-            chosen, sets, values, se, t, p, marked & tested, quantile, wide, strict=True
+            terms, sets, values, se, t, p, marked & tested, quantile, wide, strict=True
         )
     ), limit
 
@@ -993,7 +993,7 @@ def _effects(
 # Many: the sums that become its rows.
 def _anova(
     data: Trials,
-    chosen: list[Members],
+    terms: list[Members],
     model: Model,
     pure: float,
     pure_df: int,
@@ -1014,14 +1014,14 @@ def _anova(
     # N E^2 / 4 where columns are orthogonal; else the growth of the residual sum of squares without the term.
     rows = [
         row(_name(data, m), float(v) ** 2 / float(u), 1)
-        for m, v, u in zip(chosen, model.values, model.unit[1:], strict=True)
+        for m, v, u in zip(terms, model.values, model.unit[1:], strict=True)
     ]
     rows.sort(key=lambda row: -row.ss)
     total = float(((data.y - data.y.mean()) ** 2).sum())
     if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
         total = 0.0
     rows += [row(*block) for block in blocked]
-    residual = float(model.rest @ model.rest)
+    residual = float(model.residual @ model.residual)
     lack_df = residual_df - pure_df
     if pure_df > 0 and lack_df > 0:
         rows.append(row("lack of fit", max(residual - pure, 0.0), lack_df))

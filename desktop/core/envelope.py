@@ -61,8 +61,8 @@ class Envelope:
         and must not be changed.
         """
         ticks = np.ascontiguousarray(x, np.float64) / self.unit
-        wanted, width = ticks.tobytes(), ticks.size - 1
-        if (last := self._last.get(wanted)) is not None:
+        key, width = ticks.tobytes(), ticks.size - 1
+        if (last := self._last.get(key)) is not None:
             return last
         values = np.full((5, width), np.nan)
         steps = np.zeros(width, np.int64)
@@ -70,7 +70,7 @@ class Envelope:
         columns = Columns(values[0], values[1], values[2], values[3], values[4], steps)
         if width > 1:
             self._last.clear()
-            self._last[wanted] = columns
+            self._last[key] = columns
         return columns
 
     def range(self, a: float, b: float) -> tuple[float, float, float]:

@@ -162,23 +162,23 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
         costs = [
             sum(
                 one.lost_s
-                for one in there
+                for one in charged
                 if (one.kind, one.group.region) == (cause.kind, cause.group.region)
             )
-            for there in by_part[1:]
+            for charged in by_part[1:]
         ]
         phase = int(np.argmax(costs)) if costs and not single else -1
         place = phases[phase] if phase >= 0 else run
         sentences.append(_cause_text(cause, words, phase, place))
     by_phase = tuple(
         PhaseText(
-            phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
+            phase_sentence(one, charged, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
             one.start_s,
             one.end_s,
             one.lost_s,
-            tuple(_cause_text(cause, words, k, one) for cause in there),
+            tuple(_cause_text(cause, words, k, one) for cause in charged),
         )
-        for k, (one, there) in enumerate(zip(phases, by_part[1:], strict=True))
+        for k, (one, charged) in enumerate(zip(phases, by_part[1:], strict=True))
     )
     named = len(worth_telling(by_part[0]))
     words_of_all = level(run, by_part[0]), _little(run), rest(by_part[0])

@@ -78,30 +78,30 @@ def rank_pairs(
     fitted_sets: dict[tuple[str, ...], ModelFit] = {}
     dropped: list[tuple[tuple[str, ...], str]] = []
     last: ValueError | None = None
-    for done, chosen in enumerate(sets):
-        progress.step(done, len(sets), ", ".join(chosen))
+    for done, subset in enumerate(sets):
+        progress.step(done, len(sets), ", ".join(subset))
         try:
             if kind == "joint":
-                fitted_sets[chosen] = fit_joint(
-                    data, chosen, response, reference=reference, positive=positive, starts=starts
+                fitted_sets[subset] = fit_joint(
+                    data, subset, response, reference=reference, positive=positive, starts=starts
                 )
             else:
-                fitted_sets[chosen] = fit_individual(data, chosen, response)
+                fitted_sets[subset] = fit_individual(data, subset, response)
         except ValueError as error:
-            dropped.append((chosen, str(error)))
+            dropped.append((subset, str(error)))
             last = error
     if not fitted_sets:
         raise last or ValueError("there is nothing to fit")
-    for chosen in [c for c in fitted_sets if len(c) == 2]:
-        for single in ((chosen[0],), (chosen[1],)):
+    for subset in [c for c in fitted_sets if len(c) == 2]:
+        for single in ((subset[0],), (subset[1],)):
             alone = fitted_sets.get(single)
             if (
                 alone is not None
-                and alone.n == fitted_sets[chosen].n
-                and fitted_sets[chosen].sse >= alone.sse * (1 - 1e-9)
+                and alone.n == fitted_sets[subset].n
+                and fitted_sets[subset].sse >= alone.sse * (1 - 1e-9)
             ):
-                dropped.append((chosen, f"no better than {single[0]} alone"))
-                del fitted_sets[chosen]
+                dropped.append((subset, f"no better than {single[0]} alone"))
+                del fitted_sets[subset]
                 break
     fits = tuple(sorted(fitted_sets.values(), key=lambda fit: (-fit.n, fit.sse)))
     best_sse, best_npar = float("nan"), 0
@@ -155,16 +155,16 @@ def choose(
     ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
     """
 
-    def fitted(part: Measurements, chosen: Sequence[str], how: str, starts: int) -> ModelFit:
+    def fitted(part: Measurements, subset: Sequence[str], how: str, starts: int) -> ModelFit:
         if kind == "individual":
-            return fit_individual(part, chosen, how)
-        return fit_joint(part, chosen, how, reference=reference, positive=positive, starts=starts)
+            return fit_individual(part, subset, how)
+        return fit_joint(part, subset, how, reference=reference, positive=positive, starts=starts)
 
     progress = progress or Progress()
     responses = (response,) if response else tuple(r for r in RESPONSES if r != "t" or not data.transformed)
     part = data if kind == "joint" else _wide_cells(data)
     sets: list[tuple[str, ...]] = [tuple(functions)]
-    tried = len(responses)
+    n_fits = len(responses)
     if not functions:
         ranking = rank_pairs(
             part, kind, responses[0], known_functions(data), reference=reference, positive=positive,
@@ -174,31 +174,31 @@ def choose(
         same.sort(key=lambda fit: (criterion(fit), len(fit.functions)))
         sets = [fit.functions for fit in same if not np.isnan(fit.aicc) or np.isneginf(criterion(fit))]
         sets = sets[:_RIVALS] or [DEFAULT_PAIR]
-        tried = len(ranking.fits) + len(sets) * (len(responses) - 1)
+        n_fits = len(ranking.fits) + len(sets) * (len(responses) - 1)
     if len(sets) * len(responses) == 1:
         return FactorChoice(fitted(data, sets[0], responses[0], 6), (), 1)
     ranked: list[tuple[float, int, str, tuple[str, ...]]] = []
     last: ValueError | None = None
-    for chosen in sets:
+    for subset in sets:
         for how in responses:
             try:
-                fit = fitted(part, chosen, how, 0)
+                fit = fitted(part, subset, how, 0)
             except ValueError as error:
                 last = error
                 continue
             value = criterion(fit)
             bad = np.isnan(value) or fit.status == "not determined"
-            ranked.append((np.inf if bad else value, len(chosen), how, chosen))
+            ranked.append((np.inf if bad else value, len(subset), how, subset))
     if not ranked:
         raise last or ValueError("there is nothing to fit")
     ranked.sort(key=lambda one: (one[0], one[1]))  # stable: of equals the first in the order of `sets`
     best = ranked[0]
     rivals = tuple(
-        Rival(chosen, how, float(value - best[0]))
-        for value, _, how, chosen in ranked[1:]
+        Rival(subset, how, float(value - best[0]))
+        for value, _, how, subset in ranked[1:]
         if np.isfinite(value) and np.isfinite(best[0])
     )
-    return FactorChoice(fitted(data, best[3], best[2], 6), rivals, tried)
+    return FactorChoice(fitted(data, best[3], best[2], 6), rivals, n_fits)
 
 
 def _wide_cells(data: Measurements) -> Measurements:
@@ -219,10 +219,10 @@ def _best_of_cells(data: Measurements, fits: list[ModelFit]) -> tuple[float, int
         inside = np.bincount(key[fit.used], minlength=best.size) > 0
         sse = np.bincount(key, np.where(fit.used, fit.residual, 0.0) ** 2, minlength=best.size)
         best = np.where(inside, np.minimum(best, sse), best)
-    known = np.isfinite(best)
-    if not known.any():
+    finite = np.isfinite(best)
+    if not finite.any():
         return float("nan"), 0
-    return float(best[known].sum()), 2 * int(known.sum())
+    return float(best[finite].sum()), 2 * int(finite.sum())
 
 
 @dataclass(frozen=True)
@@ -254,14 +254,14 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
         points, error, reason = int(inside.sum()), float("nan"), ""
         try:
             # Fit t' as the whole fit has it, so that errors compare.
-            rest = data.only(~inside)
+            part = data.only(~inside)
             if fit.response.kind != "t":
-                rest = replace(rest, time=fit.response.y[~inside], work=None, peak=None, transformed=True)
-            other = fit_joint(rest, fit.functions, fit.response.kind, starts=1)
-            if other.speed.shape and not np.isfinite(other.delta[:, c, s]).all():
+                part = replace(part, time=fit.response.y[~inside], work=None, peak=None, transformed=True)
+            refit = fit_joint(part, fit.functions, fit.response.kind, starts=1)
+            if refit.speed.shape and not np.isfinite(refit.delta[:, c, s]).all():
                 reason = "the other cells have nothing in common with both the code and the system"
             else:
-                value = other.predict(c, s, data.p[inside])[0]
+                value = refit.predict(c, s, data.p[inside])[0]
                 y = fit.response.y[inside]
                 error = float(np.sqrt(np.mean(((value - y) / y) ** 2)))
         except ValueError as problem:
@@ -326,7 +326,7 @@ class RatioOfTimes:
     high: float
 
     @property
-    def told(self) -> bool:
+    def differs(self) -> bool:
         """Whether it differs from 1."""
         return self.low > 1.0 or self.high < 1.0
 

@@ -191,15 +191,15 @@ class Product:
         """
         free, residual = np.flatnonzero(self.free), self.residual(theta)
         sse = float(residual @ residual)
-        damping, settled = 1e-4, False
+        damping, converged = 1e-4, False
         for _ in range(_ROUNDS):
             gradient, square = self.normal(theta, residual)
             loose = ~(positive & (theta[free] == 0.0) & (gradient <= 0.0))
             gradient, square = gradient[loose], square[np.ix_(loose, loose)]
             scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
             # The cosine between residual and each column is rounding below this.
-            settled = bool((np.abs(gradient) <= 1e-11 * scale * np.sqrt(total)).all())
-            if settled:
+            converged = bool((np.abs(gradient) <= 1e-11 * scale * np.sqrt(total)).all())
+            if converged:
                 break
             scaled = square / np.outer(scale, scale)
             improved = False
@@ -210,21 +210,21 @@ class Product:
                 )
                 if positive:
                     ahead = np.maximum(ahead, 0.0)
-                tried = self.residual(ahead)
-                value = float(tried @ tried)
+                trial = self.residual(ahead)
+                value = float(trial @ trial)
                 if value < sse:
                     step = (ahead - theta)[free[loose]]
                     promised = float(step @ (2.0 * gradient - square @ step))
                     # Steps that are too long, as logarithms may make them, gain much less than predicted.
                     damping = max(damping / 10, 1e-15) if sse - value > promised / 4 else damping * 10
-                    theta, residual, sse, improved = ahead, tried, value, True
+                    theta, residual, sse, improved = ahead, trial, value, True
                     break
                 damping *= 10
             if not improved:
                 # No descent is left in double precision.
-                settled = bool((np.abs(gradient) <= 1e-7 * scale * np.sqrt(total)).all())
+                converged = bool((np.abs(gradient) <= 1e-7 * scale * np.sqrt(total)).all())
                 break
-        return theta, sse, settled
+        return theta, sse, converged
 
 
 def alternate(
@@ -274,12 +274,12 @@ def _solve_positive(square: Floats, mixed: Floats) -> Floats:
     best, gain = np.zeros_like(mixed), np.zeros(len(mixed))
     for size in range(1, count + 1):
         for positive in combinations(range(count), size):
-            chosen = list(positive)
-            part = _solve(square[:, chosen][:, :, chosen], mixed[:, chosen])
-            achieved = (part * mixed[:, chosen]).sum(1)
+            free = list(positive)
+            part = _solve(square[:, free][:, :, free], mixed[:, free])
+            achieved = (part * mixed[:, free]).sum(1)
             better = (part >= 0).all(1) & (achieved > gain)
             best[better] = 0.0
-            best[np.ix_(better, chosen)] = part[better]
+            best[np.ix_(better, free)] = part[better]
             gain[better] = achieved[better]
     return best
 
@@ -291,14 +291,14 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
     sound = cells.fitted_alone
     if sound.any():
         delta = np.zeros((*shape, count))
-        known = np.zeros(shape, bool)
-        known[cells.code[sound], cells.system[sound]] = True
-        delta[known] = np.linalg.solve(cells.triangle[sound], cells.target[sound][:, :, None])[:, :, 0]
+        present = np.zeros(shape, bool)
+        present[cells.code[sound], cells.system[sound]] = True
+        delta[present] = np.linalg.solve(cells.triangle[sound], cells.target[sound][:, :, None])[:, :, 0]
         # `delta[known]` is row by row, which is the order of the cells.
         v = np.ones((shape[1], count))
         for _ in range(30):
-            w = np.einsum("csi,si->ci", delta, v) / np.maximum(known @ (v * v), 1e-300)
-            v = np.einsum("csi,ci->si", delta, w) / np.maximum(known.T @ (w * w), 1e-300)
+            w = np.einsum("csi,si->ci", delta, v) / np.maximum(present @ (v * v), 1e-300)
+            v = np.einsum("csi,ci->si", delta, w) / np.maximum(present.T @ (w * w), 1e-300)
             v /= np.maximum(np.abs(v).max(0), 1e-300)
         v[np.abs(v) < 1e-6] = 1e-6
         speeds.append(v)
@@ -319,14 +319,14 @@ def references(
     """
     shape, count = (len(data.codes), len(data.systems)), len(functions)
     fixed = np.full((sum(shape), count), np.nan)
-    wanted = -1
+    preferred = -1
     if reference in data.systems:
-        wanted = shape[0] + data.systems.index(reference)
+        preferred = shape[0] + data.systems.index(reference)
     elif reference in data.codes:
-        wanted = data.codes.index(reference)
+        preferred = data.codes.index(reference)
     elif reference is not None:
         raise ValueError(f"there is no system or code {reference!r} to be the reference")
-    if wanted >= 0 and wanted not in (*data.code, *(shape[0] + data.system)):
+    if preferred >= 0 and preferred not in (*data.code, *(shape[0] + data.system)):
         raise ValueError(f"{reference!r} has no measurements, it cannot be the reference")
     warnings = []
     for i in range(count):
@@ -336,7 +336,7 @@ def references(
         labels = np.unique(part[~lonely])
         for label in labels:
             members = np.flatnonzero(part == label)
-            fixed[wanted if wanted in members else members[members >= shape[0]][0], i] = 1.0
+            fixed[preferred if preferred in members else members[members >= shape[0]][0], i] = 1.0
         if labels.size > 1:
             warnings.append(
                 f"in {functions[i]} the table falls into {labels.size} parts with no code and no system in "
@@ -371,10 +371,10 @@ def normalised(
     """Parameters with the same products and the references at 1, for each function and connected part; and
     whether that is possible (no reference vanishes)."""
     split = shape[0]
-    table, wanted = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
+    table, reference = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
     for i in range(count):
         part = parts_of(cells, shape, i)
-        for at in np.flatnonzero(wanted[:, i] == 1.0):
+        for at in np.flatnonzero(reference[:, i] == 1.0):
             size = table[at, i]
             members = part == part[at]
             codes, systems = members.copy(), members.copy()
@@ -385,7 +385,7 @@ def normalised(
             beside, across = (systems, codes) if at >= split else (codes, systems)
             table[beside, i] /= size
             table[across, i] *= size
-        table[wanted[:, i] == 0.0, i] = 0.0
+        table[reference[:, i] == 0.0, i] = 0.0
     return table.ravel(), bool(np.isfinite(table).all())
 
 

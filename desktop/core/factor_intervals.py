@@ -68,16 +68,16 @@ def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
     """
     if joint.data is not individual.data and joint.n != individual.n:
         return None
-    npar, sse, rest = individual.npar, individual.sse, joint.used & ~individual.used
-    if rest.any():
+    npar, sse, extra = individual.npar, individual.sse, joint.used & ~individual.used
+    if extra.any():
         data, y = joint.data, joint.response.y
         y = np.log(y) if joint.response.kind == "log" else y
-        key = np.stack([data.code[rest], data.system[rest], data.p[rest]], axis=1)
+        key = np.stack([data.code[extra], data.system[extra], data.p[extra]], axis=1)
         _, number = np.unique(key, axis=0, return_inverse=True)
         number, size = number.ravel(), int(number.max()) + 1
-        mean = sums(number, y[rest], size) / np.bincount(number)
+        mean = sums(number, y[extra], size) / np.bincount(number)
         npar += size
-        sse += float(((y[rest] - mean[number]) ** 2).sum())
+        sse += float(((y[extra] - mean[number]) ** 2).sum())
     df1, df2 = npar - joint.npar, joint.n - npar
     if df2 <= 0 or df1 <= 0 or exact(individual):
         return None
@@ -150,15 +150,15 @@ def _scores(fit: ModelFit) -> Floats:
         squares, spare = _cells(fit)
         df = spare[cell] - 1.0
         with np.errstate(invalid="ignore", divide="ignore"):
-            own = np.where(np.isfinite(size) & (df >= 1), fit.residual**2 / (1.0 - fit.leverage), -1.0)
+            drop = np.where(np.isfinite(size) & (df >= 1), fit.residual**2 / (1.0 - fit.leverage), -1.0)
         largest = np.zeros(spare.size)
-        np.maximum.at(largest, cell, own)
-        for row in np.flatnonzero((own == largest[cell]) & (own > 0)).tolist():
+        np.maximum.at(largest, cell, drop)
+        for row in np.flatnonzero((drop == largest[cell]) & (drop > 0)).tolist():
             k = cell[row]
             common = _common(np.delete(squares, k), np.delete(spare, k))
-            rest = np.maximum(squares[k] - own[row], 0.0) / df[row]
-            s2, more = _mixed(rest, df[row], *common)
-            df[row], size[row] = min(more, spare.sum() - 1.0), np.sqrt(own[row] / s2)
+            without = np.maximum(squares[k] - drop[row], 0.0) / df[row]
+            s2, more = _mixed(without, df[row], *common)
+            df[row], size[row] = min(more, spare.sum() - 1.0), np.sqrt(drop[row] / s2)
     with np.errstate(invalid="ignore"):
         tail = np.maximum(stdtr(np.maximum(df, 1.0), -size * _relative(fit)), 1e-300)
         return np.where(df >= 1, -ndtri(tail), np.nan)
@@ -227,8 +227,8 @@ def _units(fit: ModelFit, code: Ints, system: Ints) -> Floats:
                 units.append(fit.cell_covariance(c, s) * np.outer(turn, turn) / fit.s**2)
             continue
         rows = np.flatnonzero(fit.used & (fit.data.code == c) & (fit.data.system == s))
-        here = np.full(rows.size, c), np.full(rows.size, s)
-        steep = _slopes(fit, *here, _base(fit, rows), fit.fitted[rows])
+        cell = np.full(rows.size, c), np.full(rows.size, s)
+        steep = _slopes(fit, *cell, _base(fit, rows), fit.fitted[rows])
         size = len(fit.functions)
         inverse = np.full((size, size), np.nan)
         if rows.size >= size:
@@ -327,18 +327,18 @@ class Widths:
 
 def widths(fit: ModelFit) -> Widths:
     """The widths of a fit, computed once and cached in it."""
-    known = fit.__dict__.get("_widths")
-    if known is None:
-        known = _widths(fit)
-        object.__setattr__(fit, "_widths", known)
-    assert isinstance(known, Widths)
-    return known
+    cached = fit.__dict__.get("_widths")
+    if cached is None:
+        cached = _widths(fit)
+        object.__setattr__(fit, "_widths", cached)
+    assert isinstance(cached, Widths)
+    return cached
 
 
 def _widths(fit: ModelFit) -> Widths:
     data, shape = fit.data, fit.points.shape
-    own, around = _reaches(fit)
-    reach = np.where(fit.points > 0, own, around)
+    at_points, around = _reaches(fit)
+    reach = np.where(fit.points > 0, at_points, around)
     spread, df, common = np.full(shape, fit.s), np.full(shape, float(fit.df)), (np.inf, fit.s**2)
     if fit.kind == "individual":
         spread, df, common = _moderated(fit)
@@ -390,11 +390,11 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
     errors: list[Floats] = []
     ends = 0
     for gone in (1, 2):
-        chosen = (cell >= 0) & (above < gone) & (deep >= needed + gone)
-        if not chosen.any():
+        omitted = (cell >= 0) & (above < gone) & (deep >= needed + gone)
+        if not omitted.any():
             continue
         row, *left_out = (
-            _without_all(fit, chosen) if fit.kind == "joint" else _without(fit, chosen, cell, common)
+            _without_all(fit, omitted) if fit.kind == "joint" else _without(fit, omitted, cell, common)
         )
         at = above[row] == 0
         distance = np.log(data.p[row] / levels[last[level[row]] - gone, 1])
@@ -415,38 +415,38 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
     return rise, conformal(score, np.ones(score.size), ends), ends
 
 
-def _without_all(fit: ModelFit, chosen: Flags) -> tuple[Ints, Floats, Floats]:
+def _without_all(fit: ModelFit, omitted: Flags) -> tuple[Ints, Floats, Floats]:
     """Predictions of the `chosen` rows by a joint fit without them: row indices, squared errors over their
     variances, and degrees of freedom, (K,) each."""
     data, none = fit.data, np.empty(0)
     try:
-        rest = fit_joint(data.only(fit.used & ~chosen), fit.functions, fit.response.kind, starts=0)
+        refit = fit_joint(data.only(fit.used & ~omitted), fit.functions, fit.response.kind, starts=0)
     except ValueError:  # too few are left
         return np.empty(0, np.int64), none, none
-    row = np.flatnonzero(chosen)
-    scale = fit.response.factor / rest.response.factor  # without operations t' is divided by a median of rows
+    row = np.flatnonzero(omitted)
+    scale = fit.response.factor / refit.response.factor  # without operations t' is over a median of rows
     z = np.empty(row.size)
     for c, s in np.unique(np.stack([data.code[row], data.system[row]], axis=1), axis=0).tolist():
         mine = (data.code[row] == c) & (data.system[row] == s)
-        value, _, se = rest.predict(c, s, data.p[row[mine]])
+        value, _, se = refit.predict(c, s, data.p[row[mine]])
         with np.errstate(all="ignore"):
             y = fit.response.y[row[mine]] / scale[c, s]
             z[mine] = (np.log(y / value) if fit.response.kind == "log" else y - value) / se
-    return row, z**2, np.full(row.size, float(rest.df))
+    return row, z**2, np.full(row.size, float(refit.df))
 
 
 def _without(
-    fit: ModelFit, chosen: Flags, cell: Ints, common: tuple[float, float]
+    fit: ModelFit, omitted: Flags, cell: Ints, common: tuple[float, float]
 ) -> tuple[Ints, Floats, Floats]:
     """The same for individual fits, each cell without its own chosen rows."""
     count = len(fit.functions)
-    left = _leave_out(fit, np.where(chosen, cell, -1))
-    named, out = np.unique(cell[chosen], return_counts=True)
+    left = _leave_out(fit, np.where(omitted, cell, -1))
+    named, out = np.unique(cell[omitted], return_counts=True)
     inside = np.bincount(cell[cell >= 0])[named]
     whole = sums(cell[cell >= 0], fit.residual[cell >= 0] ** 2, int(named.max()) + 1)[named]
     spare = (inside - out - count).astype(np.float64)
-    own = np.maximum(whole - left.gone, 0.0) / np.maximum(spare, 1.0)
-    s2, df = _mixed(own, np.maximum(spare, 0.0), *common)
+    variance = np.maximum(whole - left.gone, 0.0) / np.maximum(spare, 1.0)
+    s2, df = _mixed(variance, np.maximum(spare, 0.0), *common)
     with np.errstate(divide="ignore", invalid="ignore"):  # exact cells have no variance
         return left.row, left.error**2 / (s2[left.group] * (1.0 + left.spread)), df[left.group]
 
@@ -466,12 +466,12 @@ def _moderated(fit: ModelFit) -> tuple[Floats, Floats, tuple[float, float]]:
     shape = fit.points.shape
     squares, spare = _cells(fit)
     common, centre = _common(squares, spare)
-    own = squares / np.maximum(spare, 1.0)
-    s2, df = _mixed(own, spare, common, centre)
-    there = (fit.points.ravel() > 0) & (df > 0)
+    variance = squares / np.maximum(spare, 1.0)
+    s2, df = _mixed(variance, spare, common, centre)
+    present = (fit.points.ravel() > 0) & (df > 0)
     # The prior is not known better than the rows of all cells determine it.
-    df = np.where(there, np.minimum(df, spare.sum()), 0.0)
-    return np.where(there, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
+    df = np.where(present, np.minimum(df, spare.sum()), 0.0)
+    return np.where(present, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
 
 
 def _cells(fit: ModelFit) -> tuple[Floats, Floats]:
@@ -506,12 +506,12 @@ def _common(squares: Floats, spare: Floats) -> tuple[float, float]:
     return common, float(np.exp(e.mean() + psi(common / 2.0) - np.log(common / 2.0)))
 
 
-def _mixed(own: Floats, spare: Floats, common: float, centre: float) -> tuple[Floats, Floats]:
+def _mixed(variance: Floats, spare: Floats, common: float, centre: float) -> tuple[Floats, Floats]:
     """Variances `own` with `spare` degrees of freedom, pooled with the prior `centre` of `common`; and their
     degrees of freedom."""
     df = spare + common
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (spare * own + common * centre) / df, df
+        return (spare * variance + common * centre) / df, df
 
 
 def _reaches(fit: ModelFit) -> tuple[Floats, Floats]:
@@ -635,8 +635,8 @@ def curve_variance(
 def place_df(fit: ModelFit) -> float:
     """Degrees of freedom of the variances of `curve_variance`."""
     width = widths(fit)
-    known = width.df[width.df > 0]
-    return min(float(known.min()), width.lack_df) if known.size else 0.0
+    positive = width.df[width.df > 0]
+    return min(float(positive.min()), width.lack_df) if positive.size else 0.0
 
 
 def places(

@@ -223,8 +223,8 @@ class ModelFit:
         keys = [("work", i, code) for i in range(count)] + [("speed", i, system) for i in range(count)]
         position = np.array([self.position.get(key, -1) for key in keys])
         cov = np.zeros((len(keys), len(keys)))
-        known = position >= 0
-        cov[np.ix_(known, known)] = self.spread[np.ix_(position[known], position[known])]
+        free = position >= 0
+        cov[np.ix_(free, free)] = self.spread[np.ix_(position[free], position[free])]
         return cov
 
     @cached_property
@@ -339,9 +339,9 @@ def fit_joint(
     count, shape = len(used_functions), (len(data.codes), len(data.systems))
     present = np.unique(data.code).size, np.unique(data.system).size
     if min(present) < 2:
-        what = "system" if present[1] < 2 else "code"
+        scarce = "system" if present[1] < 2 else "code"
         raise ValueError(
-            f"there is only one {what}: a product of work and speed needs two or more of each, "
+            f"there is only one {scarce}: a product of work and speed needs two or more of each, "
             "fit individually"
         )
     columns = answer.columns(used_functions, data.p, data.size)
@@ -369,18 +369,18 @@ def fit_joint(
             continue
         if log and not np.isfinite(product.residual(theta)).all():
             continue
-        theta, sse, settled = product.polish(theta, total, positive)
-        outcomes.append((sse, theta, settled))
+        theta, sse, converged = product.polish(theta, total, positive)
+        outcomes.append((sse, theta, converged))
     if not outcomes:
-        what = "a reference parameter vanishes" + (" or fitted times are not above zero" if log else "")
+        reason = "a reference parameter vanishes" + (" or fitted times are not above zero" if log else "")
         raise ValueError(
-            f"the fit did not succeed from any start: {what}, choose another reference or other functions"
+            f"the fit did not succeed from any start: {reason}, choose another reference or other functions"
         )
     outcomes.sort(key=lambda outcome: outcome[0])
-    best, theta, settled = outcomes[0]
+    best, theta, converged = outcomes[0]
     agreeing = sum(sse - best <= 1e-8 * total for sse, _, _ in outcomes)
     return _joint_result(
-        data, used_functions, answer, columns, cells, product, theta, settled,
+        data, used_functions, answer, columns, cells, product, theta, converged,
         warnings, outcomes_count=len(outcomes), agreeing=agreeing, reference=reference, fixed=fixed,
         positive=positive,
     )  # fmt: skip
@@ -425,7 +425,7 @@ def _joint_result(
     cells: FactorCells,
     product: Product,
     theta: Floats,
-    settled: bool,
+    converged: bool,
     warnings: list[str],
     *,
     outcomes_count: int,
@@ -453,7 +453,7 @@ def _joint_result(
     sse = float(residual @ residual)
     df = len(data) - free.size
     condition, weakest, inverse = inverse_of(product, theta)
-    status = "converged" if settled else "not converged"
+    status = "converged" if converged else "not converged"
     unit = np.full((free.size, free.size), np.nan)
     parameters = [_parameter(int(k), count, shape[0]) for k in free]
     if condition > _ILL:
@@ -464,7 +464,7 @@ def _joint_result(
             + ", ".join(_named(parameters[k], data, functions) for k in together)
             + " separately, as they are strongly correlated"
         )
-    elif settled:
+    elif converged:
         unit = inverse
     hat = _leverage(product, data, columns, theta, unit, free, log)
     s2 = sse / df if df > 0 else float("nan")
@@ -519,11 +519,11 @@ def _product_errors(fit: ModelFit, free: Ints, size: int) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         by_work = 1.0 / fit.speed[:, None, :]
         by_speed = -fit.work[:, :, None] / fit.speed[:, None, :] ** 2
-        own = np.einsum("aiai->ia", blocks)
+        diagonal = np.einsum("aiai->ia", blocks)
         mixed = blocks[:codes, same, codes:, same]
         variance: Floats = (
-            by_work**2 * own[:, :codes, None]
-            + by_speed**2 * own[:, None, codes:]
+            by_work**2 * diagonal[:, :codes, None]
+            + by_speed**2 * diagonal[:, None, codes:]
             + 2.0 * by_work * by_speed * mixed
         )
         return np.sqrt(np.maximum(variance, 0.0))
@@ -583,8 +583,8 @@ def _rows(
     degrees of freedom of the rows that each row is fitted with (its cell, or all)."""
     with np.errstate(all="ignore"):
         # the variance of the other points
-        others = (squares - residual**2 / (1.0 - leverage)) / (df - 1)
-        studentized = residual / np.sqrt(others * (1.0 - leverage))
+        s2 = (squares - residual**2 / (1.0 - leverage)) / (df - 1)
+        studentized = residual / np.sqrt(s2 * (1.0 - leverage))
     y, e = answer.y[used], residual[used]
     seen = np.log(y) if answer.kind == "log" else y
     relative = np.abs(fitted[used] - y) / y
@@ -618,8 +618,8 @@ def _left_out(data: Measurements, cells: FactorCells, sound: Flags, count: int) 
         f"{data.codes[c]} on {data.systems[s]}"
         for c, s in zip(cells.code[~sound], cells.system[~sound], strict=True)
     ]
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return [f"left out, as they have points at fewer than {count} different p: {shown}"]
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return [f"left out, as they have points at fewer than {count} different p: {listed}"]
 
 
 def _remarks(
@@ -674,17 +674,17 @@ def _relative_to_log(
         step[~sound] = 0.0
         size = np.ones(sound.size)
         for _ in range(40):
-            tried = values + size[:, None] * step
-            new_fit, new_sse = errors(tried)
+            stepped = values + size[:, None] * step
+            new_fit, new_sse = errors(stepped)
             worse = sound & ~(new_sse <= sse * (1 + 1e-15))
             if not worse.any():
                 break
             size[worse] /= 2
         size[worse] = 0.0
-        tried = values + size[:, None] * step
-        new_fit, new_sse = errors(tried)
+        stepped = values + size[:, None] * step
+        new_fit, new_sse = errors(stepped)
         done = (sse - new_sse)[sound].sum() <= 1e-14 * max(sse[sound].sum(), 1e-300)
-        values, fit, sse = tried, new_fit, new_sse
+        values, fit, sse = stepped, new_fit, new_sse
         if done:
             break
     return values

@@ -80,9 +80,9 @@ def _likely(places: Floats) -> Floats:
     # Innovations of the scores and of their mean: what does not follow from the one before.
     new = np.hstack([np.full((_ALIKE.size, 1), score[0]), (score[1:] - _ALIKE[:, None] * score[:-1]) / left])
     one = np.hstack([np.ones((_ALIKE.size, 1)), np.repeat((1 - _ALIKE[:, None]) / left, n - 1, axis=1)])
-    known = (one**2).sum(axis=1)
-    squares = ((new - one * ((one * new).sum(axis=1) / known)[:, None]) ** 2).sum(axis=1)
-    fits = -0.5 * ((n - 1) * np.log(left[:, 0] ** 2 * squares) + np.log(known))
+    norm2 = (one**2).sum(axis=1)
+    squares = ((new - one * ((one * new).sum(axis=1) / norm2)[:, None]) ** 2).sum(axis=1)
+    fits = -0.5 * ((n - 1) * np.log(left[:, 0] ** 2 * squares) + np.log(norm2))
     part = before * np.exp(fits - fits.max())
     return np.asarray(part / part.sum())
 
@@ -109,14 +109,14 @@ def _enclosed(n: int, rho: float) -> Floats:
 
 
 def over_iterations(
-    curve: StepCurve, loop: Repeat, breaks: Floats, degree: Sequence[int]
+    curve: StepCurve, loop: Repeat, breakpoints: Floats, degree: Sequence[int]
 ) -> tuple[Firm | None, ...]:
     """Intervals of the inner ones of `breaks`, breakpoints of an iteration in seconds of its period including
     both ends. Each is searched again in every iteration, as the position that separates two levels, or lines,
     with the least squared error. degree : of the phases.
     """
     laid_out, rows = laid(curve, loop, _BINS, _MOST)
-    at = breaks / loop.period * _BINS
+    at = breakpoints / loop.period * _BINS
     scale = loop.period / _BINS
     intervals: list[Firm | None] = []
     for i in range(1, at.size - 1):
@@ -188,11 +188,11 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
     processors, itself included; a breakpoint corresponds where the same two phases follow one another.
     Positions are seconds from each run's start; intervals are on the time axis of `run`. Runs are assumed to
     be in the order in which they were made."""
-    own = alignment.runs[run]
+    this = alignment.runs[run]
     row_of = {int(phase): row for row, phase in enumerate(alignment.rows[:, run].tolist()) if phase >= 0}
-    others = [k for k, other in enumerate(alignment.runs) if repeats(own, other)]
+    others = [k for k, other in enumerate(alignment.runs) if repeats(this, other)]
     intervals: list[Firm | None] = []
-    for i in range(1, own.fit.n):
+    for i in range(1, this.fit.n):
         places = []
         for k in others:
             a, b = (int(alignment.rows[row_of[p], k]) for p in (i - 1, i))
@@ -202,7 +202,7 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
         if interval is None:
             intervals.append(None)
             continue
-        low, high = (t + own.curve.start for t in interval[:2])
+        low, high = (t + this.curve.start for t in interval[:2])
         tested, (level, least) = len(places) >= TESTED, interval[2:]
         intervals.append(Firm(low, high, level, len(places), len(others), "runs", tested, least))
     return tuple(intervals)

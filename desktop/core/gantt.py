@@ -46,12 +46,12 @@ def region_classes(names: list[str], weights: Floats) -> Bytes:
     most weight would have one colour, the lighter one takes the next free colour.
     """
     classes = np.array([zlib.crc32(name.encode()) % COLOURS for name in names], np.uint8)
-    taken: set[int] = set()
+    used: set[int] = set()
     for region in np.argsort(-weights[1:], kind="stable")[:COLOURS].tolist():
-        wanted = int(classes[region])
-        free = next(c for k in range(COLOURS) if (c := (wanted + k) % COLOURS) not in taken)
+        colour = int(classes[region])
+        free = next(c for k in range(COLOURS) if (c := (colour + k) % COLOURS) not in used)
         classes[region] = free
-        taken.add(free)
+        used.add(free)
     return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
 
 
@@ -249,8 +249,8 @@ def add_strips(
                     value, present, lut, begin[s], end[s], before[s], after[s], acc, mask, sets,
                 )  # fmt: skip
             elif end[s] >= begin[s]:
-                there = common(begin[s], shift[s], drift[s], origin[s])
-                _add_idle(edges, there, common(end[s], shift[s], drift[s], origin[s]), before[s], acc, mask)
+                start = common(begin[s], shift[s], drift[s], origin[s])
+                _add_idle(edges, start, common(end[s], shift[s], drift[s], origin[s]), before[s], acc, mask)
         for c in range(columns):
             if bits.size == 0:
                 mask[c] |= np.int64(sets[c])
@@ -379,7 +379,7 @@ def paint(
         runs[ends] = width
         ends += 1
     middle = (low + high) >> 1
-    shown = np.zeros(width + 2, np.uint16)  # the bit of the class of column x - 1
+    drawn = np.zeros(width + 2, np.uint16)  # the bit of the class of column x - 1
     plain = np.empty(width, np.uint32)
     marked = np.empty(width, np.uint32)
     ranks, inks = _ranks(order), colours[order]
@@ -388,11 +388,11 @@ def paint(
         top, bottom = max(tops[band], 0), min(bottoms[band], height)
         if r < 0 or top >= bottom:
             continue
-        here, there = dominant[r], hidden[r]
+        front, behind = dominant[r], hidden[r]
         for e in range(0, ends, 2):
             for x in range(runs[e], runs[e + 1]):
-                main = here[middle[x]]
-                shown[x + 1] = 1 << main
+                main = front[middle[x]]
+                drawn[x + 1] = 1 << main
                 plain[x] = colours[main]
         inner = bottoms[band] - tops[band]
         space = gap if inner >= 5 * gap else 0
@@ -404,13 +404,13 @@ def paint(
             begin = runs[e] if step == 1 else runs[e] + (-(runs[e] + top)) % 3
             for x in range(begin, runs[e + 1], step):
                 a, b = low[x], high[x]
-                present = there[a] | there[b - 1]
+                present = behind[a] | behind[b - 1]
                 for c in range(a + 1, b - 1):
-                    present |= there[c]
-                rest = present & ~(shown[x] | shown[x + 1] | shown[x + 2])
+                    present |= behind[c]
+                missing = present & ~(drawn[x] | drawn[x + 1] | drawn[x + 2])
                 marked[x] = plain[x]
-                if rest:
-                    first = min(ranks[0, rest & 255], ranks[1, (rest >> 8) & 255])
+                if missing:
+                    first = min(ranks[0, missing & 255], ranks[1, (missing >> 8) & 255])
                     if first < order.size:
                         marked[x] = inks[first]
         for y in range(top, bottom):

@@ -67,8 +67,8 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
     p = np.array([one.p for one in tests])
     corrected = np.full(p.size, np.nan)
     for times in (np.arange(p.size) < 1, np.arange(p.size) >= 1):
-        known = np.flatnonzero(times & ~np.isnan(p))
-        order = known[np.argsort(p[known], kind="stable")]
+        tested = np.flatnonzero(times & ~np.isnan(p))
+        order = tested[np.argsort(p[tested], kind="stable")]
         each = 2 * p[order] * np.arange(order.size, 0, -1)
         corrected[order] = np.minimum(np.maximum.accumulate(each), 1.0)
     return [

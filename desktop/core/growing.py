@@ -33,31 +33,31 @@ def ahead(end: float) -> float:
 class GrowingActivities:
     """Nanoseconds of each processor in each activity, by bin.
 
-    `width` : of a bin (ns). `known` (processors,) : time up to which activities are known (ns); `begun` and
+    `width` : of a bin (ns). `until` (processors,) : time up to which activities are known (ns); `begin` and
     `ended` (processors,): time of its begin (ns), and whether it has ended.
     """
 
     def __init__(self) -> None:
         self.width = _WIDTH
         self._spent = np.zeros((0, _BINS, NOTED), np.int64)
-        # Processors in each activity up to bin `_summed`, of which the first `_given` were returned in
+        # Processors in each activity up to bin `_summed`, of which the first `_returned` were returned in
         # curves; sums of each processor by columns of `_each` bins, up to bin `_joined`.
         self._levels, self._edges = np.zeros((NOTED + 1, 0)), np.zeros(0)
-        self._summed = self._given = 0
+        self._summed = self._returned = 0
         self._columns, self._each, self._joined = np.zeros((0, 0), np.int64), 0, 0
-        self.begun = np.zeros(0, np.int64)
-        self.known = np.zeros(0, np.int64)
+        self.begin = np.zeros(0, np.int64)
+        self.until = np.zeros(0, np.int64)
         self.ended = np.zeros(0, np.bool_)
 
     @property
     def processors(self) -> int:
-        return self.begun.size
+        return self.begin.size
 
     @property
     def bins(self) -> int:
         return self._spent.shape[1]
 
-    def add_processor(self, begun: int) -> int:
+    def add_processor(self, start: int) -> int:
         """Add a processor that begins at this time (ns, not negative); returns its number."""
         while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
             self._widen(2)
@@ -65,21 +65,21 @@ class GrowingActivities:
         if self.processors == self._spent.shape[0]:  # double the room, so that rows are rarely moved
             more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
             self._spent = np.concatenate([self._spent, more])
-        self.begun = np.append(self.begun, begun)
-        self.known = np.append(self.known, begun)
+        self.begin = np.append(self.begin, start)
+        self.until = np.append(self.until, start)
         self.ended = np.append(self.ended, False)
-        self._reach(begun)
-        self._summed = min(self._summed, begun // self.width)
+        self._reach(start)
+        self._summed = min(self._summed, start // self.width)
         return self.processors - 1
 
-    def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, known: int) -> None:
+    def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, until: int) -> None:
         """Add stretches (n,) of a processor (ns) with their activities (numbers, none of them computing); it
-        computes otherwise, until `known` (ns)."""
-        known = max(known, int(self.known[processor]))
-        self._reach(known)
+        computes otherwise, until `until` (ns)."""
+        until = max(until, int(self.until[processor]))
+        self._reach(until)
         first = _spread(self._spent[processor], begin, end, activity, self.width)
         self._summed, self._joined = min(self._summed, first), min(self._joined, first)
-        self.known[processor] = known
+        self.until[processor] = until
 
     def _reach(self, until: int) -> None:
         """Widen bins so that they reach a time (ns)."""
@@ -100,46 +100,46 @@ class GrowingActivities:
     def common(self) -> int:
         """Time up to which the activities of all processors that have not ended are known (ns); 0 without
         processors."""
-        going = self.known[~self.ended]
-        return int(going.min() if going.size else self.known.max(initial=0))
+        going = self.until[~self.ended]
+        return int(going.min() if going.size else self.until.max(initial=0))
 
     def levels(self) -> tuple[Floats, Floats]:
         """(activities, bins) processors in each activity, computing first, in each whole bin until `common`,
         and (bins + 1,) its edges in ns. Both are read-only and final."""
         count = self.common // self.width
         first = min(self._summed, count)
-        if self._levels.shape[1] != self.bins or first < self._given:
-            known = self._levels[:, :first]
+        if self._levels.shape[1] != self.bins or first < self._returned:
+            summed = self._levels[:, :first]
             self._levels, self._edges = (
                 np.empty((NOTED + 1, self.bins)),
                 np.arange(self.bins + 1.0) * self.width,
             )
-            self._levels[:, :first] = known
+            self._levels[:, :first] = summed
         new = slice(first, count)
         spent = self._spent[: self.processors, new].sum(axis=0).T / self.width
         self._levels[0, new] = np.maximum(
-            self._there(self._edges[first : count + 1]) - spent.sum(axis=0), 0.0
+            self._present(self._edges[first : count + 1]) - spent.sum(axis=0), 0.0
         )
         self._levels[1:, new] = spent
-        self._summed = self._given = count
+        self._summed = self._returned = count
         levels, edges = self._levels[:, :count], self._edges[: count + 1]
         levels.flags.writeable = edges.flags.writeable = False
         return levels, edges
 
-    def _there(self, edges: Floats) -> Floats:
+    def _present(self, edges: Floats) -> Floats:
         """(bins,) mean number of processors in each bin that have begun and not ended."""
-        there = np.full(edges.size - 1, float(self.processors))
+        present = np.full(edges.size - 1, float(self.processors))
         # All are there between the last begin and the first end.
-        first = int(np.searchsorted(edges, self.begun.max(initial=0)))
-        last = int(np.searchsorted(edges, self.known.min(), "right")) - 1 if self.processors else 0
-        for start, stop in ((0, min(first, there.size)), (max(last, 0), there.size)):
+        first = int(np.searchsorted(edges, self.begin.max(initial=0)))
+        last = int(np.searchsorted(edges, self.until.min(), "right")) - 1 if self.processors else 0
+        for start, stop in ((0, min(first, present.size)), (max(last, 0), present.size)):
             if start < stop:
                 inside = (
-                    np.diff(np.clip(edges[start : stop + 1], begun, known))
-                    for begun, known in zip(self.begun, self.known, strict=True)
+                    np.diff(np.clip(edges[start : stop + 1], begin, until))
+                    for begin, until in zip(self.begin, self.until, strict=True)
                 )
-                there[start:stop] = sum(inside, np.zeros(stop - start)) / self.width
-        return there
+                present[start:stop] = sum(inside, np.zeros(stop - start)) / self.width
+        return present
 
     def computing(self, columns: int) -> tuple[Floats, Ints]:
         """(processors, columns) the part of each column until `common` that each processor computes, and
@@ -163,8 +163,8 @@ class GrowingActivities:
             np.concatenate([self._columns[: self.processors, :first], new], axis=1) if first else new
         )
         self._each, self._joined = each, count
-        there = np.diff(np.clip(edges, self.begun[:, None], self.known[:, None]), axis=1)
-        return (there - self._columns) / np.diff(edges), edges
+        present = np.diff(np.clip(edges, self.begin[:, None], self.until[:, None]), axis=1)
+        return (present - self._columns) / np.diff(edges), edges
 
     def curves(self, names: tuple[str, ...]) -> dict[str, StepCurve]:
         """Processors in each activity, by its name, until `common`; empty while that is within the first

@@ -57,10 +57,10 @@ def ideal_duration(
     some = lengths > 0
     counted = before.copy()
     counted[some] = done[last[some] - 1]
-    rest = (before + useful - counted).astype(float)
+    tail = (before + useful - counted).astype(float)
     schedule = Schedule(
         begin[:-1], begin[1:], kinds, keys, gap, np.zeros(kinds.size), np.zeros(kinds.size, np.bool_),
-        np.zeros(first.size), rest,
+        np.zeros(first.size), tail,
     )  # fmt: skip
     receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
     # All are EAGER, which is 0: zeros that are only read take no memory, whose allocation took most of the
@@ -85,19 +85,19 @@ def take_part(
     for p in range(first.size):
         reached = before[p]
         for i in range(first[p], last[p]):
-            what = key[i]
+            number = key[i]
             if kind[i] == SEND or kind[i] == RECEIVE:
-                if of_message[what] == 0:
-                    messages[m] = what
+                if of_message[number] == 0:
+                    messages[m] = number
                     m += 1
-                    of_message[what] = m
-                keys[n] = of_message[what] - 1
+                    of_message[number] = m
+                keys[n] = of_message[number] - 1
             else:
-                if of_collective[what] == 0:
-                    collectives[c] = what
+                if of_collective[number] == 0:
+                    collectives[c] = number
                     c += 1
-                    of_collective[what] = c
-                keys[n] = of_collective[what] - 1
+                    of_collective[number] = c
+                keys[n] = of_collective[number] - 1
             kinds[n] = kind[i]
             gap[n] = done[i] - reached
             reached = done[i]

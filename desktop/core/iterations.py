@@ -378,8 +378,8 @@ def in_events(
     rank = np.arange(order.size) - np.searchsorted(counts[order], counts[order])
     order = order[np.lexsort((counts[order], rank))]
     order = order[: max(min(_CANDIDATES, _WORK // symbol.size), 1)]
-    tried = (_try_anchor(symbol, time, end, int(a), bool(liked[a])) for a in order)
-    return _levels([one for one in tried if one is not None], end - start)
+    attempts = (_try_anchor(symbol, time, end, int(a), bool(liked[a])) for a in order)
+    return _levels([one for one in attempts if one is not None], end - start)
 
 
 def _levels(loops: list[Repeat], run: float) -> list[Repeat]:
@@ -458,10 +458,10 @@ def judge(by_location: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
     doubted = 0
     for place, one in agreed(by_location):
         like = likeness(curve, one.bounds)
-        shown = like >= AGREES
+        by_curve = like >= AGREES
         sure = one.agree >= _AGREE_ALONE and (one.strong or one.spread < EVEN)
-        if shown or sure or one.named:
-            loops.append(Loop(one.noted(likeness=like), place, "both" if shown else "events"))
+        if by_curve or sure or one.named:
+            loops.append(Loop(one.noted(likeness=like), place, "both" if by_curve else "events"))
         else:
             doubted += 1
     return Verdict(tuple(loops), any(by_location), doubted)
@@ -642,14 +642,14 @@ def _follow(x: Floats, period: float) -> Floats | None:
     at, bounds = 0, [0]
     slack = max(p // 12, 2)
     while at + 2 * p + slack <= n:
-        here = x[at : at + p] - x[at : at + p].mean()
-        norm = float(np.sqrt(here @ here))
+        this = x[at : at + p] - x[at : at + p].mean()
+        norm = float(np.sqrt(this @ this))
         best, shift = -2.0, 0
         for s in range(-slack, slack + 1):
-            there = x[at + p + s : at + 2 * p + s]
-            there = there - there.mean()
-            other = float(np.sqrt(there @ there))
-            c = float(here @ there) / (norm * other) if norm * other > 0 else 0.0
+            ahead = x[at + p + s : at + 2 * p + s]
+            ahead = ahead - ahead.mean()
+            ahead_norm = float(np.sqrt(ahead @ ahead))
+            c = float(this @ ahead) / (norm * ahead_norm) if norm * ahead_norm > 0 else 0.0
             if c > best + 1e-9 or (c > best - 1e-9 and abs(s) < abs(shift)):
                 best, shift = c, s
         at += p + shift
@@ -699,25 +699,25 @@ def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256)
 
     quantile : of the band's lower edge; its upper one is 1 - quantile.
     """
-    chosen, rows = laid(curve, loop, bins, _FOLDED)
+    selected, rows = laid(curve, loop, bins, _FOLDED)
     low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
-    return Fold(loop.period, middle, low, high, chosen.size, quantile, curve.quantity)
+    return Fold(loop.period, middle, low, high, selected.size, quantile, curve.quantity)
 
 
 def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Floats]:
     """Indices of at most `most` iterations, evenly chosen of the usual ones, (k,), and the curve's means in
     equal parts of each, (k, bins)."""
-    chosen = np.flatnonzero(loop.usual)
-    if not chosen.size:
-        chosen = np.arange(loop.count)
-    if chosen.size > most:
-        chosen = chosen[np.linspace(0, chosen.size - 1, most).astype(int)]
-    return chosen, profiles(curve, loop.bounds[chosen], loop.bounds[chosen + 1], bins)
+    selected = np.flatnonzero(loop.usual)
+    if not selected.size:
+        selected = np.arange(loop.count)
+    if selected.size > most:
+        selected = selected[np.linspace(0, selected.size - 1, most).astype(int)]
+    return selected, profiles(curve, loop.bounds[selected], loop.bounds[selected + 1], bins)
 
 
-def unfolded(loop: Repeat, breaks: Floats) -> Floats:
-    """(k, breakpoints) times in the run of `breaks`, times in one iteration (seconds of the period)."""
-    return loop.bounds[:-1, None] + loop.durations[:, None] * (breaks / loop.period)
+def unfolded(loop: Repeat, times: Floats) -> Floats:
+    """(k, n) times in the run of `times` (n,) in one iteration (seconds of the period)."""
+    return loop.bounds[:-1, None] + loop.durations[:, None] * (times / loop.period)
 
 
 def odd(loop: Repeat, structural: Flags | None = None) -> list[tuple[int, float]]:

@@ -51,7 +51,7 @@ class Stretches:
     inside: Floats
     processors: int
 
-    def taken(self, rows: Ints | Flags | slice) -> Stretches:
+    def take(self, rows: Ints | Flags | slice) -> Stretches:
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     def beside(self, other: Stretches) -> Stretches:
@@ -63,7 +63,7 @@ class Stretches:
 
     def ordered(self) -> Stretches:
         """Sorted by what, processor and begin."""
-        return self.taken(np.lexsort((self.begin, self.where, self.what)))
+        return self.take(np.lexsort((self.begin, self.where, self.what)))
 
     def joined(self, gap: float) -> Stretches:
         """Rows of one thing and processor merged over gaps up to `gap` (s); rows must be `ordered`."""
@@ -74,7 +74,7 @@ class Stretches:
         starts = np.flatnonzero(first)
         end = np.maximum.reduceat(self.end, starts)
         calls, inside = (np.add.reduceat(x, starts) for x in (self.calls, self.inside))
-        return replace(self.taken(starts), end=end, calls=calls, inside=inside)
+        return replace(self.take(starts), end=end, calls=calls, inside=inside)
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,10 @@ def landmarks(
     `next_to`: whether two things are neighbours on one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
-    rare = np.array([what for what in np.unique(whole.what).tolist() if waits(what, "begins")], np.int64)
-    closed, beating = settled(whole, span, rare)
+    rare = np.array([thing for thing in np.unique(whole.what).tolist() if waits(thing, "begins")], np.int64)
+    closed, beating = smoothed(whole, span, rare)
     closed = _from_the_start(closed, span)
-    lasting = closed.taken(closed.end - closed.begin < MOST * span)
+    lasting = closed.take(closed.end - closed.begin < MOST * span)
     events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
     inside = [e for e in events if start_s + MARGIN * span < e.time_s < end_s - MARGIN * span]
     inside = _drifting(inside, span, next_to)
@@ -161,18 +161,18 @@ def landmarks(
     )
 
 
-def settled(
+def smoothed(
     rows: Stretches, span: float, together: Ints = _NONE
 ) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
     """Ordered rows with small gaps closed, and frequent things (iterations) as one stretch of each processor;
     and for each such thing of most processors begin, end (s) and number. `together`: things that all do at
     once; of these, rare ones keep their gaps, even if a processor has nothing to do in between."""
     alone = np.isin(rows.what, together)
-    for what in together.tolist():
-        own = rows.what == what
-        if rows.calls[own].sum() > OFTEN * np.unique(rows.where[own]).size:
-            alone &= ~own
-    rows = rows.taken(~alone).joined(GAP * span).beside(rows.taken(alone)).ordered()
+    for thing in together.tolist():
+        same = rows.what == thing
+        if rows.calls[same].sum() > OFTEN * np.unique(rows.where[same]).size:
+            alone &= ~same
+    rows = rows.take(~alone).joined(GAP * span).beside(rows.take(alone)).ordered()
     if not rows.what.size:
         return rows, ()
     keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
@@ -182,17 +182,17 @@ def settled(
     again = (rows.what[1:] == rows.what[:-1]) & (rows.where[1:] == rows.where[:-1])
     period = np.where(again, rows.begin[1:] - rows.begin[:-1], np.nan)
     quick = np.array(
-        [_median(period[again & (rows.what[1:] == what)]) < 2 * SHORTEST * span for what in things]
+        [_median(period[again & (rows.what[1:] == thing)]) < 2 * SHORTEST * span for thing in things]
     )
     often = np.isin(rows.what, things[(typical > OFTEN) | quick])
     if not often.any():
         return rows, ()
-    one = rows.taken(often).joined(np.inf)
-    every = rows.taken(~often).beside(one)
+    one = rows.take(often).joined(np.inf)
+    every = rows.take(~often).beside(one)
     beating = tuple(
-        (float(np.median(one.begin[own])), float(np.median(one.end[own])), round(float(times)))
-        for what, times in zip(things.tolist(), typical.tolist(), strict=True)
-        if 2 * np.count_nonzero(own := one.what == what) >= rows.processors
+        (float(np.median(one.begin[same])), float(np.median(one.end[same])), round(float(times)))
+        for thing, times in zip(things.tolist(), typical.tolist(), strict=True)
+        if 2 * np.count_nonzero(same := one.what == thing) >= rows.processors
     )
     return every.ordered(), beating
 
@@ -205,21 +205,21 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
     if fast.all() or not fast.any():
         return rows
     begin, end = rows.begin.copy(), rows.end.copy()
-    for where in np.unique(rows.where[fast]).tolist():
-        slow = ~fast & (rows.where == where) & (rows.end - rows.begin < MOST * span)
+    for place in np.unique(rows.where[fast]).tolist():
+        slow = ~fast & (rows.where == place) & (rows.end - rows.begin < MOST * span)
         edges = np.sort(np.concatenate([rows.begin[slow], rows.end[slow]]))
-        own = np.flatnonzero(fast & (rows.where == where))
+        same = np.flatnonzero(fast & (rows.where == place))
         if not edges.size:
             continue
-        before = np.searchsorted(edges, begin[own], side="right") - 1
-        after = np.searchsorted(edges, end[own], side="left")
+        before = np.searchsorted(edges, begin[same], side="right") - 1
+        after = np.searchsorted(edges, end[same], side="left")
         u, v = edges[before.clip(min=0)], edges[after.clip(max=edges.size - 1)]
-        begin[own] = np.where((before >= 0) & (begin[own] - u <= 1.5 * period[own]), u, begin[own])
-        end[own] = np.where((after < edges.size) & (v - end[own] <= 1.5 * period[own]), v, end[own])
+        begin[same] = np.where((before >= 0) & (begin[same] - u <= 1.5 * period[same]), u, begin[same])
+        end[same] = np.where((after < edges.size) & (v - end[same] <= 1.5 * period[same]), v, end[same])
     return replace(rows, begin=begin, end=end)
 
 
-def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
+def with_standstills(landmarks: Landmarks, curve: StepCurve) -> Landmarks:
     """`known` with events at both ends of the times in which a curve (processors that compute, bytes in
     flight) is constant for far longer than usual: a long call among many that are one stretch."""
     ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
@@ -231,32 +231,32 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
         i
         for i in longest.tolist()
         if curve.level[ends[i] - 1] != nothing
-        and any(begin <= edges[i] and edges[i + 1] <= end for begin, end, _ in known.beating)
+        and any(begin <= edges[i] and edges[i + 1] <= end for begin, end, _ in landmarks.beating)
     ]
     if not still:
-        return known
+        return landmarks
     kind, processors, of = np.iinfo(np.int64).min, round(curve.capacity), curve.quantity
     standstills: list[Landmark] = []
-    at = np.linspace(known.start_s, known.end_s, known.state.shape[1] + 1)
+    at = np.linspace(landmarks.start_s, landmarks.end_s, landmarks.state.shape[1] + 1)
     state = np.zeros(at.size - 1)
     for i in still:
         level = curve.level[ends[i] - 1]
         state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
         state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
         for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
-            there = quantity(level, of.unit) if of.physical else f"{level:.3g} {of.unit}".rstrip()
+            amount = quantity(level, of.unit) if of.physical else f"{level:.3g} {of.unit}".rstrip()
             text = f"{level:.3g} of {processors} processors compute"
-            text = text if of == PROCESSORS else f"the curve stays at {there}"
+            text = text if of == PROCESSORS else f"the curve stays at {amount}"
             text += f" {'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
                 standstills.append(
                     Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text)
                 )
     return replace(
-        known,
-        events=tuple(sorted((*known.events, *standstills), key=lambda e: e.time_s)),
-        state=np.vstack([known.state, state]),
-        things=np.append(known.things, kind),
+        landmarks,
+        events=tuple(sorted((*landmarks.events, *standstills), key=lambda e: e.time_s)),
+        state=np.vstack([landmarks.state, state]),
+        things=np.append(landmarks.things, kind),
     )
 
 
@@ -266,10 +266,10 @@ def _throughout(rows: Stretches, whole: Stretches, start_s: float, end_s: float)
     again = (whole.what[1:] == whole.what[:-1]) & (whole.where[1:] == whole.where[:-1])
     period = np.diff(whole.begin)
     reach = np.zeros(rows.begin.size)
-    for what in np.unique(rows.what[rows.calls > OFTEN]).tolist():
-        own = period[again & (whole.what[1:] == what)]
-        if own.size and own.max() <= 2 * (usual := float(np.median(own))):
-            reach[(rows.what == what) & (rows.calls > OFTEN)] = 1.5 * usual
+    for thing in np.unique(rows.what[rows.calls > OFTEN]).tolist():
+        same = period[again & (whole.what[1:] == thing)]
+        if same.size and same.max() <= 2 * (usual := float(np.median(same))):
+            reach[(rows.what == thing) & (rows.calls > OFTEN)] = 1.5 * usual
     even = (rows.begin - start_s <= reach) & (end_s - rows.end <= reach)
     return replace(rows, begin=np.where(even, start_s, rows.begin), end=np.where(even, end_s, rows.end))
 
@@ -282,24 +282,24 @@ def _events(
     rows: Stretches, span: float, name: Callable[[int], str], waits: Callable[[int, str], bool]
 ) -> list[Landmark]:
     events: list[Landmark] = []
-    for what in np.unique(rows.what).tolist():
-        own = rows.taken(rows.what == what)
-        places, count = np.unique(own.where, return_counts=True)
+    for thing in np.unique(rows.what).tolist():
+        stretches = rows.take(rows.what == thing)
+        places, count = np.unique(stretches.where, return_counts=True)
         typical = int(np.bincount(count).argmax())
         same = places[count == typical]
-        called = name(what)
+        called = name(thing)
         if 2 * same.size >= rows.processors:
-            regular = own.taken(np.isin(own.where, same))
+            regular = stretches.take(np.isin(stretches.where, same))
             begins, ends = (x.reshape(same.size, typical) for x in (regular.begin, regular.end))
         elif 2 * places.size >= rows.processors:
-            first = np.flatnonzero(np.concatenate([[True], own.where[1:] != own.where[:-1]]))
-            begins = own.begin[first][:, None]
-            ends = np.maximum.reduceat(own.end, first)[:, None]
+            first = np.flatnonzero(np.concatenate([[True], stretches.where[1:] != stretches.where[:-1]]))
+            begins = stretches.begin[first][:, None]
+            ends = np.maximum.reduceat(stretches.end, first)[:, None]
         else:
             continue
-        for times, way in ((begins, "begins"), (ends, "ends")):
+        for times, happens in ((begins, "begins"), (ends, "ends")):
             for column in np.sort(times, axis=0).T:
-                events += _at(column, what, way, called, rows.processors, span, waits(what, way))
+                events += _at(column, thing, happens, called, rows.processors, span, waits(thing, happens))
     return events
 
 
@@ -314,30 +314,30 @@ def _firsts(
     it to begin."""
     firsts: list[Landmark] = []
     several = np.unique(closed.what[closed.calls > 1])
-    for what in several[[waits(w, "begins") for w in several.tolist()]].tolist() if several.size else ():
-        own = rows.taken(rows.what == what)
-        first = np.flatnonzero(np.concatenate([[True], own.where[1:] != own.where[:-1]]))
-        single = first[own.calls[first] == 1]
+    for thing in several[[waits(w, "begins") for w in several.tolist()]].tolist() if several.size else ():
+        stretches = rows.take(rows.what == thing)
+        first = np.flatnonzero(np.concatenate([[True], stretches.where[1:] != stretches.where[:-1]]))
+        single = first[stretches.calls[first] == 1]
         if 2 * single.size >= rows.processors:
-            times = np.sort(own.end[single])
-            firsts += _at(times, what, "ends", f"the first {name(what)}", rows.processors, span, False)[:1]
+            times = np.sort(stretches.end[single])
+            firsts += _at(times, thing, "ends", f"the first {name(thing)}", rows.processors, span, False)[:1]
     return firsts
 
 
 def _at(
-    times: Floats, what: int, way: str, called: str, processors: int, span: float, waiting: bool
+    times: Floats, thing: int, happens: str, called: str, processors: int, span: float, waiting: bool
 ) -> list[Landmark]:
     """The event at these times (sorted), one a processor; with those of first and last if they are spread."""
     low, middle, high = np.quantile(times, (0.1, 0.5, 0.9)).tolist()
     share, spread = times.size / processors, float(times[-1] - times[0])
-    text = f"{called} {way} on {times.size} of {processors} processors"
+    text = f"{called} {happens} on {times.size} of {processors} processors"
     apart = spread > 2 * SHORTEST * span
-    event = Landmark(middle, low, high, what, way, share, processors, text, waiting, apart=apart)
+    event = Landmark(middle, low, high, thing, happens, share, processors, text, waiting, apart=apart)
     if spread <= WIDE * span:
         return [event]
     ends = []
     for t, which in ((float(times[0]), "first"), (float(times[-1]), "last")):
-        text = f"{called} {way} on the {which} of {times.size} processors"
+        text = f"{called} {happens} on the {which} of {times.size} processors"
         ends.append(replace(event, time_s=t, low_s=t, high_s=t, happens=which, text=text))
     return [event, *ends]
 
@@ -349,26 +349,26 @@ def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int],
         if e.what is not None and e.happens in ("begins", "ends"):
             of.setdefault((e.what, e.happens), []).append(e.time_s)
 
-    def taken_over(e: Landmark) -> bool:
+    def hands_over(e: Landmark) -> bool:
         return any(
-            way != e.happens
+            happens != e.happens
             and e.what is not None
-            and next_to(e.what, what)
+            and next_to(e.what, thing)
             and any(abs(t - e.time_s) <= NEAR * span for t in times)
-            for (what, way), times in of.items()
+            for (thing, happens), times in of.items()
         )
 
-    return [replace(e, drifting=True) if taken_over(e) else e for e in events]
+    return [replace(e, drifting=True) if hands_over(e) else e for e in events]
 
 
 def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, Ints]:
     """Share of the processors in each thing over time (things, bins), and the things' numbers (things,)."""
     things, which = np.unique(rows.what, return_inverse=True)
-    inside = begun(rows, which, start_s, (end_s - start_s) / bins, bins)
+    inside = open_weight(rows, which, start_s, (end_s - start_s) / bins, bins)
     return inside.clip(0) / rows.processors, things
 
 
-def begun(
+def open_weight(
     rows: Stretches, which: Ints, start_s: float, width: float, bins: int, weight: Floats | float = 1.0
 ) -> Floats:
     """(things, bins) mean `weight` of the open stretches of each thing in each bin; which (n,): the thing of

@@ -90,7 +90,7 @@ class Schedule(NamedTuple):
     gap : (n,) ticks between the previous operation and this one.
     extra : (n,) ticks that it takes once all it waits for is there.
     free : (n,) whether it waits for nothing.
-    begin, rest : (p,) begin of each location, and ticks after its last operation.
+    begin, tail : (p,) begin of each location, and ticks after its last operation.
     """
 
     first: Ints
@@ -101,7 +101,7 @@ class Schedule(NamedTuple):
     extra: Floats
     free: Flags
     begin: Floats
-    rest: Floats
+    tail: Floats
 
 
 class Network(NamedTuple):
@@ -162,20 +162,20 @@ def replay(
     awaited = np.full(p, -1, np.int64)  # the message that it waits for
     # For messages that wait for their receives: the sender that waits for each, and when it was ready.
     waiting = messages if network.manner.any() else 0
-    blocked, asked = np.full(waiting, -1, np.int64), np.full(waiting, np.nan)
+    blocked, requested = np.full(waiting, -1, np.int64), np.full(waiting, np.nan)
     queue, behind = np.full(collectives, -1, np.int64), np.full(p, -1, np.int64)
     latest, root_came = np.full(collectives, -np.inf), np.zeros(collectives, np.bool_)
     front = np.zeros(collectives, np.int64)
     buses = np.zeros(network.buses)
     while advance(
-        *operations, *network, STRIDE, came, went, arrival, posted, asked, members, arrived, root_here,
+        *operations, *network, STRIDE, came, went, arrival, posted, requested, members, arrived, root_here,
         scan, who, reached, clock, keys, ready, state, at, inside, awaited, blocked, queue, behind, latest,
         root_came, front, buses,
     ):  # fmt: skip
         progress.step(int(state[1]), n, "replay")
     if (at < operations.last).any():
         return Replay(STUCK, went, clock)
-    ends = clock + operations.rest
+    ends = clock + operations.tail
     return Replay(float(ends.max(initial=0.0)), went, ends)
 
 
@@ -188,22 +188,22 @@ def prepare(
     where the members of each scan begin; returns the number of members of all scans."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            what = key[i]
+            number = key[i]
             if kind[i] == SEND:
-                arrival[what] = np.nan
+                arrival[number] = np.nan
             elif kind[i] == RECEIVE or kind[i] == POST:
-                posted[what] = np.nan
+                posted[number] = np.nan
             elif kind[i] < MARK:
-                members[what] += 1
-                if root[what] == p:
-                    root_here[what] = True
+                members[number] += 1
+                if root[number] == p:
+                    root_here[number] = True
                 if kind[i] == PREFIX:
-                    scan[what] = 0
+                    scan[number] = 0
     scanned = 0
-    for what in range(root.size):
-        if scan[what] == 0:
-            scan[what] = scanned
-            scanned += members[what]
+    for number in range(root.size):
+        if scan[number] == 0:
+            scan[number] = scanned
+            scanned += members[number]
     return scanned
 
 
@@ -232,10 +232,10 @@ def fill_heap(
 
 
 @inlined
-def due(kind: int, gap: float, latency: float, clock: float, posted: Floats, what: int) -> float:
+def due(kind: int, gap: float, latency: float, clock: float, posted: Floats, number: int) -> float:
     """Time at which an operation is reached or, where it begins to send or receive, is ready (after
     latency)."""
-    begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
+    begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[number]))
     return clock + gap + (latency if begins else 0.0)
 
 
@@ -290,11 +290,11 @@ def wake(p: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: In
 
 @inlined
 def wake_all(
-    what: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints, queue: Ints, behind: Ints
+    number: int, now: float, ordered: bool, keys: Floats, ready: Ints, state: Ints, queue: Ints, behind: Ints
 ) -> None:
     """Wake all locations that wait in a collective."""
-    p = queue[what]
-    queue[what] = -1
+    p = queue[number]
+    queue[number] = -1
     while p >= 0:
         wake(p, now, ordered, keys, ready, state)
         p = behind[p]
@@ -317,9 +317,9 @@ def carried(start: float, transfer: float, buses: Floats) -> float:
 @arithmetic
 def advance(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, gap: Floats, extra: Floats, free: Flags,
-    begin: Floats, rest: Floats, receiver: AnyArray, transfer: Floats, manner: Bytes, root: Ints,
+    begin: Floats, tail: Floats, receiver: AnyArray, transfer: Floats, manner: Bytes, root: Ints,
     cost: AnyArray, latency: float, several: int, most: int, came: Floats, went: Floats, arrival: Floats,
-    posted: Floats, asked: Floats, members: Ints, arrived: Ints, root_here: Flags, scan: Ints, who: Ints,
+    posted: Floats, requested: Floats, members: Ints, arrived: Ints, root_here: Flags, scan: Ints, who: Ints,
     reached: Floats, clock: Floats, keys: Floats, ready: Ints, state: Ints, at: Ints, inside: Flags,
     awaited: Ints, blocked: Ints, queue: Ints, behind: Ints, latest: Floats, root_came: Flags, front: Ints,
     buses: Floats,
@@ -337,106 +337,106 @@ def advance(
         goes_on = False
         while at[p] < last[p]:
             i = at[p]
-            k, what = kind[i], key[i]
+            k, number = kind[i], key[i]
             arrives = not inside[p]
             if arrives:
                 came[p] = clock[p] + gap[i]
-                clock[p] = due(k, gap[i], latency, clock[p], posted, what)
+                clock[p] = due(k, gap[i], latency, clock[p], posted, number)
                 inside[p] = True
             now = clock[p]
             if k == SEND:
                 if arrives:
-                    if manner[what] == EAGER or not np.isnan(posted[what]):
-                        ready_at = now if manner[what] == EAGER else max(now, posted[what])
-                        arrival[what] = carried(ready_at, transfer[what], buses)
-                        other = receiver[what]
-                        if awaited[other] == what:
-                            awaited[other] = -1
-                            wake(other, now, ordered, keys, ready, state)
+                    if manner[number] == EAGER or not np.isnan(posted[number]):
+                        ready_at = now if manner[number] == EAGER else max(now, posted[number])
+                        arrival[number] = carried(ready_at, transfer[number], buses)
+                        target = receiver[number]
+                        if awaited[target] == number:
+                            awaited[target] = -1
+                            wake(target, now, ordered, keys, ready, state)
                     else:
-                        asked[what] = now
-                if manner[what] == BLOCKING and not free[i]:
-                    if np.isnan(arrival[what]):
-                        blocked[what] = p
+                        requested[number] = now
+                if manner[number] == BLOCKING and not free[i]:
+                    if np.isnan(arrival[number]):
+                        blocked[number] = p
                         break
-                    clock[p] = max(now, arrival[what])
+                    clock[p] = max(now, arrival[number])
             elif k in (POST, RECEIVE):
-                if np.isnan(posted[what]):
-                    posted[what] = now
-                    if asked.size and not np.isnan(asked[what]):
-                        arrival[what] = carried(max(now, asked[what]), transfer[what], buses)
-                        if blocked[what] >= 0:
-                            wake(blocked[what], now, ordered, keys, ready, state)
-                            blocked[what] = -1
+                if np.isnan(posted[number]):
+                    posted[number] = now
+                    if requested.size and not np.isnan(requested[number]):
+                        arrival[number] = carried(max(now, requested[number]), transfer[number], buses)
+                        if blocked[number] >= 0:
+                            wake(blocked[number], now, ordered, keys, ready, state)
+                            blocked[number] = -1
                 if k == RECEIVE and not free[i]:
-                    if np.isnan(arrival[what]):
-                        awaited[p] = what
+                    if np.isnan(arrival[number]):
+                        awaited[p] = number
                         break
-                    clock[p] = max(now, arrival[what])
+                    clock[p] = max(now, arrival[number])
             elif k == COMPLETE:
-                if manner[what] == DEFERRED and not free[i]:
-                    if np.isnan(arrival[what]):
-                        blocked[what] = p
+                if manner[number] == DEFERRED and not free[i]:
+                    if np.isnan(arrival[number]):
+                        blocked[number] = p
                         break
-                    clock[p] = max(now, arrival[what])
+                    clock[p] = max(now, arrival[number])
             elif k == N_TO_N:
                 if arrives:
-                    arrived[what] += 1
-                    latest[what] = max(latest[what], now)
-                    if arrived[what] == members[what]:
-                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                    arrived[number] += 1
+                    latest[number] = max(latest[number], now)
+                    if arrived[number] == members[number]:
+                        wake_all(number, now, ordered, keys, ready, state, queue, behind)
                 if not free[i]:
-                    if arrived[what] < members[what]:
-                        behind[p] = queue[what]
-                        queue[what] = p
+                    if arrived[number] < members[number]:
+                        behind[p] = queue[number]
+                        queue[number] = p
                         break
-                    clock[p] = latest[what]
-                clock[p] += cost[what]
+                    clock[p] = latest[number]
+                clock[p] += cost[number]
             elif k == ONE_TO_ALL:
-                if p == root[what]:
-                    latest[what] = now
-                    root_came[what] = True
-                    wake_all(what, now, ordered, keys, ready, state, queue, behind)
-                elif root_here[what] and not free[i]:
-                    if not root_came[what]:
-                        behind[p] = queue[what]
-                        queue[what] = p
+                if p == root[number]:
+                    latest[number] = now
+                    root_came[number] = True
+                    wake_all(number, now, ordered, keys, ready, state, queue, behind)
+                elif root_here[number] and not free[i]:
+                    if not root_came[number]:
+                        behind[p] = queue[number]
+                        queue[number] = p
                         break
-                    clock[p] = max(now, latest[what])
-                clock[p] += cost[what]
+                    clock[p] = max(now, latest[number])
+                clock[p] += cost[number]
             elif k == PREFIX:
-                start = scan[what]
-                place = np.searchsorted(who[start : start + members[what]], p)
+                start = scan[number]
+                place = np.searchsorted(who[start : start + members[number]], p)
                 if arrives:
                     reached[start + place] = now
-                    before = front[what]
-                    while front[what] < members[what] and not np.isnan(reached[start + front[what]]):
-                        j = start + front[what]
-                        if front[what] > 0:  # from here on: the latest of all up to it
+                    before = front[number]
+                    while front[number] < members[number] and not np.isnan(reached[start + front[number]]):
+                        j = start + front[number]
+                        if front[number] > 0:  # from here on: the latest of all up to it
                             reached[j] = max(reached[j], reached[j - 1])
-                        front[what] += 1
-                    if front[what] > before:
-                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                        front[number] += 1
+                    if front[number] > before:
+                        wake_all(number, now, ordered, keys, ready, state, queue, behind)
                 if place > 0 and not free[i]:
-                    if front[what] < place:
-                        behind[p] = queue[what]
-                        queue[what] = p
+                    if front[number] < place:
+                        behind[p] = queue[number]
+                        queue[number] = p
                         break
                     clock[p] = max(now, reached[start + place - 1])
-                clock[p] += cost[what]
+                clock[p] += cost[number]
             elif k == ALL_TO_ONE:
-                if p != root[what]:
-                    arrived[what] += 1
-                    latest[what] = max(latest[what], now)
-                    if root_here[what] and arrived[what] == members[what] - 1:
-                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                if p != root[number]:
+                    arrived[number] += 1
+                    latest[number] = max(latest[number], now)
+                    if root_here[number] and arrived[number] == members[number] - 1:
+                        wake_all(number, now, ordered, keys, ready, state, queue, behind)
                 elif not free[i]:
-                    if arrived[what] < members[what] - 1:
-                        behind[p] = queue[what]
-                        queue[what] = p
+                    if arrived[number] < members[number] - 1:
+                        behind[p] = queue[number]
+                        queue[number] = p
                         break
-                    clock[p] = max(now, latest[what])
-                clock[p] += cost[what]
+                    clock[p] = max(now, latest[number])
+                clock[p] += cost[number]
             clock[p] += extra[i]
             if extra[i] < 0.0:  # where clocks contradict each other
                 clock[p] = max(clock[p], came[p])

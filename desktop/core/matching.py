@@ -59,8 +59,8 @@ def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
     work = np.abs(fit.coefficients[:, 0] * fit.duration)
     total = float(work.sum())
     form = fit.coefficients[:, :3]
-    if (own := fit.degree > 2).any():
-        form = np.where(own[:, None], parabolas(curve, fit), form)
+    if (in_space := fit.degree > 2).any():
+        form = np.where(in_space[:, None], parabolas(curve, fit), form)
     return Shapes(
         form / (abs(curve.capacity) or 1.0),
         fit.duration / float(fit.duration.sum()),
@@ -113,9 +113,9 @@ def match(a: Shapes, b: Shapes, fixed: Sequence[tuple[int, int]] = ()) -> Matchi
         _check(i, a.n, "first")
         _check(j, b.n, "second")
         if i != NONE and j != NONE:
-            here = bound[i, j]
+            tied = bound[i, j]
             bound[i, :] = bound[:, j] = np.inf
-            bound[i, j], gap_a[i], gap_b[j] = here, np.inf, np.inf
+            bound[i, j], gap_a[i], gap_b[j] = tied, np.inf, np.inf
         elif i != NONE:
             bound[i, :] = np.inf
         elif j != NONE:

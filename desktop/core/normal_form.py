@@ -149,27 +149,27 @@ def _form(code: int, system: int, p: Floats, y: Floats) -> NormalForm:
     best: tuple[float, tuple[int, ...], Floats] | None = None
     for count in range(min(3, p.size - 2)):
         # the constant is column 0
-        chosen = np.array([(0, *one) for one in combinations(range(1, len(_TERMS) + 1), count)], np.int64)
-        columns = at[:, chosen].transpose(1, 0, 2) / y[:, None]
+        sets = np.array([(0, *one) for one in combinations(range(1, len(_TERMS) + 1), count)], np.int64)
+        columns = at[:, sets].transpose(1, 0, 2) / y[:, None]
         size = np.linalg.norm(columns, axis=1, keepdims=True)
         size[size == 0] = 1.0
         q, r = np.linalg.qr(columns / size)
         steep = np.abs(np.diagonal(r, axis1=1, axis2=2)).min(1) > 1e-6
-        q, r, chosen, size = q[steep], r[steep], chosen[steep], size[steep]
+        q, r, sets, size = q[steep], r[steep], sets[steep], size[steep]
         if not len(q):
             continue
         # the relative response is 1 everywhere, so its coefficients in the orthogonal basis are q'1
         basis = q.sum(1)
-        rest = 1.0 - np.einsum("kij,kj->ki", q, basis)
+        residual = 1.0 - np.einsum("kij,kj->ki", q, basis)
         spare = 1.0 - np.einsum("kij,kij->ki", q, q)
         with np.errstate(all="ignore"):
-            error = np.sqrt(np.mean((rest / spare) ** 2, axis=1))
+            error = np.sqrt(np.mean((residual / spare) ** 2, axis=1))
         weights = np.linalg.solve(r, basis[:, :, None])[:, :, 0] / size[:, 0, :]
-        above = (np.einsum("gkj,kj->kg", ahead[:, chosen], weights) > 0).all(1)
+        above = (np.einsum("gkj,kj->kg", ahead[:, sets], weights) > 0).all(1)
         error = np.where(above & np.isfinite(error), error, np.inf)
         k = int(np.argmin(error))
         if np.isfinite(error[k]) and (best is None or error[k] < _WORTH * best[0]):
-            best = float(error[k]), tuple(int(one) - 1 for one in chosen[k, 1:]), weights[k]
+            best = float(error[k]), tuple(int(one) - 1 for one in sets[k, 1:]), weights[k]
     if best is None:
         best = float("nan"), (), np.array([float(np.median(y))])
     return NormalForm(code, system, best[1], best[2], np.nan, int(p.size), float(p[0]), float(p[-1]))

@@ -137,9 +137,9 @@ class OpenRegions:
     def know(self, classes: Classes) -> None:
         """Replace the classes after more regions were defined; former ones must be unchanged."""
         self.rule = classes
-        regions, known = classes.classes.size, self.opened.last
-        if regions > known.size:
-            last = np.pad(known, (0, 2 * regions - known.size), constant_values=-1)
+        regions, former = classes.classes.size, self.opened.last
+        if regions > former.size:
+            last = np.pad(former, (0, 2 * regions - former.size), constant_values=-1)
             self.opened = self.opened._replace(last=last)
             if self.limit >= 0:
                 (tree, _, ticks, calls), nodes = self.paths, self.nodes
@@ -319,20 +319,20 @@ def replay(
         if state[FREE] < 0 and state[USED] == entries.shape[1]:
             state[ROW] = i
             return NO_ROOM
-        here = 0
+        node = 0
         if following:
             if state[TOP] >= 0:
-                here = of_node[state[TOP]]
-            ticks[here] += t - state[TIME]
+                node = of_node[state[TOP]]
+            ticks[node] += t - state[TIME]
         state[TIME] = t
         if kind[i] == 0:
             if following:
-                here = child(here, r, limit, tree, slots, state)
-                if here < 0:
+                node = child(node, r, limit, tree, slots, state)
+                if node < 0:
                     return BAD
-                state[FOLDED] += tree[0, here] < 0
-                calls[here] += 1
-            open_entry(r, here, t, rule, opened)
+                state[FOLDED] += tree[0, node] < 0
+                calls[node] += 1
+            open_entry(r, node, t, rule, opened)
         elif last[r] < 0:
             state[STRAY] += 1
         else:
@@ -365,12 +365,12 @@ def replay_noting(
     returns also NO_NOTES, when there is no space for notes."""
     while True:
         at = opened.state[ROW]
-        here = row + at
-        if here % every == 0 and not note_path(here, for_each, notes, opened, paths):
+        event = row + at
+        if event % every == 0 and not note_path(event, for_each, notes, opened, paths):
             return NO_NOTES
         if at == time.size:
             return DONE
-        stop = min(time.size, at + every - here % every)
+        stop = min(time.size, at + every - event % every)
         end = replay(time[:stop], kind, region, until, limit, rule, opened, paths, top, code)
         if end != DONE:
             return end
@@ -449,10 +449,10 @@ def activities(tree: Ints, rule: Classes, resolve: Bytes) -> Ints:
     activity[0] = resolve[BASE]
     for node in range(1, nodes):
         parent = max(tree[0, node], 0)
-        own = np.int64(classes[tree[1, node]])
+        code = np.int64(classes[tree[1, node]])
         above = decisive[parent]
-        if above == 0 or (strongest and strength[own] > strength[above]):
-            decisive[node] = own
+        if above == 0 or (strongest and strength[code] > strength[above]):
+            decisive[node] = code
         else:
             decisive[node] = above
         at_work[node] = at_work[parent] or active[tree[1, node]] != 0
@@ -482,9 +482,9 @@ def open_entry(region: int, node: int, time: int, rule: Classes, opened: OpenEnt
     last[region] = entry
     state[TOP] = entry
     state[OPEN] += 1
-    own = np.int64(rule.classes[region])
-    counts[own] += 1
-    if own != 0 and state[OUTERMOST] < 0:
+    code = np.int64(rule.classes[region])
+    counts[code] += 1
+    if code != 0 and state[OUTERMOST] < 0:
         state[OUTERMOST] = entry
     if rule.active[region]:
         state[ACTIVE] += 1

@@ -27,12 +27,12 @@ def warm_up() -> None:
 def tint(pixels: Bytes, top: int, bottom: int, begin: Ints, ends: Ints, keep: AnyArray, add: Bytes) -> None:
     for r in range(top, bottom):
         for s in range(begin.size):
-            kept, added = keep[ends[s] : ends[s + 1]], add[ends[s] : ends[s + 1]]
+            scale, added = keep[ends[s] : ends[s + 1]], add[ends[s] : ends[s + 1]]
             row = pixels[
-                r, begin[s] : begin[s] + kept.size
+                r, begin[s] : begin[s] + scale.size
             ]  # plain indices from 0 become vector instructions
-            for k in range(kept.size):
-                row[k] = ((row[k] * kept[k]) >> 8) + added[k]
+            for k in range(scale.size):
+                row[k] = ((row[k] * scale[k]) >> 8) + added[k]
 
 
 @kernel
@@ -147,15 +147,15 @@ def veil(
     pixels: AnyArray, top: AnyArray, bottom: AnyArray, red: int, green: int, blue: int, share: int
 ) -> None:
     height, width = pixels.shape
-    rest = 256 - share
+    old_share = 256 - share
     for r in range(height):
         out = pixels[r]
         for k in range(width):
             if top[k] <= r < bottom[k]:
                 old = out[k]
-                mixed_red = (((old >> 16) & 255) * rest + red * share) >> 8
-                mixed_green = (((old >> 8) & 255) * rest + green * share) >> 8
-                mixed_blue = ((old & 255) * rest + blue * share) >> 8
+                mixed_red = (((old >> 16) & 255) * old_share + red * share) >> 8
+                mixed_green = (((old >> 8) & 255) * old_share + green * share) >> 8
+                mixed_blue = ((old & 255) * old_share + blue * share) >> 8
                 out[k] = 0xFF000000 | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
 
 

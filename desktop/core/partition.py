@@ -110,7 +110,7 @@ def walk(
     pj[i], po[i] = j, o
     level = tree.level
     worst, least, tau = 0.0, np.inf, 0.0
-    # d break / d e = (share + (p - h)² at its phase's start · d start / d e) / (p - h)² at its end.
+    # d breakpoint / d e = (share + (p - h)² at its phase's start · d start / d e) / (p - h)² at its end.
     move, fall = 0.0, 0.0
     merges = 0
     used = 0
@@ -268,17 +268,17 @@ def heuristic(
         tj, to = sj[q], so[q]
         last, tail = set_out(tree, e, j, o, tj, to, walks, count)
         far = gap(tree.edges, j, o, tj, to)
-        chosen = degree[i]
-        w = go_on(tree, e, chosen, last, tail, tj, to, np.nan, walks, count)
+        best = degree[i]
+        w = go_on(tree, e, best, last, tail, tj, to, np.nan, walks, count)
         for d in range(3):
-            if d == chosen:
+            if d == best:
                 continue
-            goal = w * (part(tree, d) / part(tree, chosen))
+            goal = w * (part(tree, d) / part(tree, best))
             # A quadratic is followed until it is known whether it reaches the stop.
-            known = goal if d < 2 or goal < far else np.nan
-            other = go_on(tree, e, d, last, tail, tj, to, known, walks, count)
-            if other > goal if d > chosen else w <= other * (part(tree, chosen) / part(tree, d)):
-                chosen = d
+            limit = goal if d < 2 or goal < far else np.nan
+            rival = go_on(tree, e, d, last, tail, tj, to, limit, walks, count)
+            if rival > goal if d > best else w <= rival * (part(tree, best) / part(tree, d)):
+                best = d
                 w = go_on(tree, e, d, last, tail, tj, to, np.nan, walks, count)
         whole = False
         if walks[2, 0] == tj and walks[2, 1] == to:
@@ -286,19 +286,19 @@ def heuristic(
             el = eq + walks[2, 2] * walks[2, 5] ** 2 / 5
             ec = el + walks[2, 2] * walks[2, 4] ** 2 / 3
             if eq < 0.5 * ec and eq < 0.75 * el:
-                chosen = 2
+                best = 2
             elif el <= 0.75 * e:
-                chosen = 1 if el < 2 / 3 * ec else 0
-                whole = chosen == 1 or ec <= 0.5 * e
-            elif chosen == 2:
+                best = 1 if el < 2 / 3 * ec else 0
+                whole = best == 1 or ec <= 0.5 * e
+            elif best == 2:
                 goal = 1.5 * go_on(tree, e, 0, last, tail, tj, to, np.nan, walks, count)
-                chosen = 1 if go_on(tree, e, 1, last, tail, tj, to, goal, walks, count) > goal else 0
+                best = 1 if go_on(tree, e, 1, last, tail, tj, to, goal, walks, count) > goal else 0
         if whole:
-            j, o, error[i] = tj, to, el if chosen == 1 else ec
+            j, o, error[i] = tj, to, el if best == 1 else ec
         else:
-            go_on(tree, e, chosen, last, tail, tj, to, np.nan, walks, count)
-            j, o, error[i] = int(walks[chosen, 0]), walks[chosen, 1], walks[chosen, 6]
-        degree[i] = chosen
+            go_on(tree, e, best, last, tail, tj, to, np.nan, walks, count)
+            j, o, error[i] = int(walks[best, 0]), walks[best, 1], walks[best, 6]
+        degree[i] = best
         pj[i + 1], po[i + 1] = j, o
         if j == tj and o == to:
             q += 1
@@ -344,19 +344,19 @@ def furthest(
     count[0] += 1
     for used in range(n):
         p = used if s > 0 else n - 1 - used
-        chosen = degree[p] if degree[p] > 2 else 2
-        bj, bo, _, _, _, more = advance(tree, chosen, s, j, o, sj[q], so[q], e * part(tree, chosen))
+        best = degree[p] if degree[p] > 2 else 2
+        bj, bo, _, _, _, more = advance(tree, best, s, j, o, sj[q], so[q], e * part(tree, best))
         count[1] += more
-        other = 2 if chosen > 2 else tree.space
+        other = 2 if best > 2 else tree.space
         if other > 0:
             goal = s * gap(tree.edges, j, o, bj, bo)
             nj, no, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * part(tree, other), goal)
             count[1] += more
             if s * gap(tree.edges, bj, bo, nj, no) > 0:
-                chosen = other
+                best = other
                 bj, bo, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * part(tree, other))
                 count[1] += more
-        j, o, degree[p] = bj, bo, chosen
+        j, o, degree[p] = bj, bo, best
         i += s
         pj[i], po[i] = j, o
         if j == sj[q] and o == so[q]:
@@ -367,7 +367,7 @@ def furthest(
 
 
 @arithmetic
-def with_own(
+def with_space(
     tree: MomentTree, sj: Ints, so: Floats, n: int, e: float, aj: Ints, ao: Floats, degree: Ints, pj: Ints,
     po: Floats, error: Floats, count: Ints,
 ) -> int:  # fmt: skip
@@ -381,24 +381,24 @@ def with_own(
     q = 1
     count[0] += 1
     for i in range(n - 1):
-        chosen = degree[i]
-        bj, bo, error[i], _, _, more = advance(tree, chosen, 1, j, o, sj[q], so[q], e * part(tree, chosen))
+        best = degree[i]
+        bj, bo, error[i], _, _, more = advance(tree, best, 1, j, o, sj[q], so[q], e * part(tree, best))
         count[1] += more
         for k in range(4):
             d = k if k < 3 else tree.space
-            if d == chosen:
+            if d == best:
                 continue
-            goal = gap(tree.edges, j, o, bj, bo) * (price(tree, d) / price(tree, chosen))
+            goal = gap(tree.edges, j, o, bj, bo) * (price(tree, d) / price(tree, best))
             if d > 2 and out_of_reach(tree, j, o, goal, e * part(tree, d)):
                 continue
             nj, no, _, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * part(tree, d), goal)
             count[1] += more
             far = gap(tree.edges, j, o, nj, no)
-            if far > goal or (far == goal and d < chosen):
-                chosen = d
+            if far > goal or (far == goal and d < best):
+                best = d
                 bj, bo, error[i], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * part(tree, d))
                 count[1] += more
-        j, o, degree[i] = bj, bo, chosen
+        j, o, degree[i] = bj, bo, best
         pj[i + 1], po[i + 1] = j, o
         if j == sj[q] and o == so[q]:
             q += 1
@@ -419,7 +419,7 @@ def with_own(
 
 
 @arithmetic
-def least_with_own(
+def least_with_space(
     tree: MomentTree, sj: Ints, so: Floats, n: int, high: float, stop: Bytes, degree: Ints, pj: Ints,
     po: Floats, count: Ints,
 ) -> float:  # fmt: skip
@@ -442,7 +442,7 @@ def mixed(
 ) -> int:  # fmt: skip
     """The mixed model for a tolerance, with or without the tree's own functions."""
     if tree.space > 0:
-        return with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count)
+        return with_space(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count)
     return heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count)
 
 
@@ -601,7 +601,7 @@ def settle(
     if mix:
         after = 0.0
         total = error[:m].sum()
-        chosen = m - 1
+        split = m - 1
         for s in range(m - 2, -1, -1):
             after += back[s + 1]
             if gap(tree.edges, fj[s], fo[s], bj[s + 1], bo[s + 1]) <= 0:
@@ -611,8 +611,8 @@ def settle(
             mixture = error[:s].sum() + middle + after
             if middle <= e * share[degree[s]] * (1 + 1e-12) and mixture < total * (1 - _BETTER):
                 total = mixture
-                chosen = s
-        for i in range(chosen + 1, m):
+                split = s
+        for i in range(split + 1, m):
             pj[i], po[i] = bj[i], bo[i]
     for i in range(1, m):
         if gap(tree.edges, bj[i], bo[i], fj[i], fo[i]) < 0:
@@ -665,7 +665,7 @@ def solve(
         while stop[0] == 0:
             if model == MIXED:
                 if tree.space > 0:
-                    low = least_with_own(tree, sj, so, n, high, stop, degree[row], pj, po, tally)
+                    low = least_with_space(tree, sj, so, n, high, stop, degree[row], pj, po, tally)
                 m, e = scan(
                     tree, sj, so, n, low if low > 0 else high, stop, degree[row], pj, po, error, tally
                 )

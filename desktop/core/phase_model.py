@@ -55,7 +55,7 @@ SCALES = 0.5
 _SPREADS = np.geomspace(0.004, 0.3, 9)
 #: Weight of the other phases' log likelihood for the spread of a phase.
 _ALIKE = 0.5
-_MOST, _TRIED = 3, 240
+_MOST, _TRIES = 3, 240
 #: Prior probabilities of sets of one, two, three functions; and of errors proportional to the phase, the run.
 _SETS, _KINDS = (0.2, 0.3, 0.5), (0.5, 0.5)
 #: For each function: parameter of the Dirichlet distribution of the shares, and its relative probability in a
@@ -83,7 +83,7 @@ def _sets() -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=256)
 def _random(seed: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng([19, seed])
-    return rng.standard_normal((_TRIED, _MOST)), rng.random(DRAWS)
+    return rng.standard_normal((_TRIES, _MOST)), rng.random(DRAWS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +104,13 @@ class Law:
 
     def parameters(self) -> list[JSON]:
         """Function, median weight (s) and 95 % interval of the most probable set, given that set."""
-        own = np.array([name in self.functions for name in _NAMES])
-        same = ((self.weights > 0) == own).all(axis=1)
-        bands = band(self.weights[same][:, own])
+        included = np.array([name in self.functions for name in _NAMES])
+        same = ((self.weights > 0) == included).all(axis=1)
+        bands = band(self.weights[same][:, included])
         return [
             {"function": name, "value_s": v, "low_s": low, "high_s": high}
             for name, v, low, high in zip(
-                [n for n, mine in zip(_NAMES, own, strict=True) if mine],
+                [n for n, mine in zip(_NAMES, included, strict=True) if mine],
                 bands.value.tolist(), bands.low.tolist(), bands.high.tolist(), strict=True,
             )
         ]  # fmt: skip
@@ -183,7 +183,7 @@ def weigh(
     normal, n = _random(seed)[0], time.size
     base = columns(p) if speed is None else columns(p) / speed
     if speed is not None:  # called for many blocks of speeds, so fewer draws are enough
-        normal = normal[: _TRIED // 6]
+        normal = normal[: _TRIES // 6]
     sets: list[tuple[int, ...]] = []
     score, drawn, good = [], [], []
     for d in range(1, min(_MOST, np.unique(p).size) + 1):
@@ -200,8 +200,8 @@ def weigh(
             best = np.linalg.solve(r, (q.transpose(0, 2, 1) @ y)[:, :, None])[:, :, 0]
             rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
             step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, len(normal))))
-            tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
-            sound = _shares(tried, _SHARES[every])
+            samples = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
+            sound = _shares(samples, _SHARES[every])
             with np.errstate(divide="ignore"):
                 likelihood = (
                     before[:, None] + d / 2 * np.log(2 * np.pi)
@@ -211,7 +211,7 @@ def weigh(
                 )  # fmt: skip
             likelihood[alike] = -np.inf
             scored.append(likelihood)
-            tries.append(tried)
+            tries.append(samples)
             sounds.append(sound)
         score.append(np.concatenate(scored, axis=1))
         drawn += list(np.concatenate(tries, axis=1))
@@ -226,10 +226,10 @@ def weigh(
 def _beforehand(d: int) -> tuple[Floats, Floats]:
     """Sets of d functions (sets, d), and of each the logarithm of its prior probability times the constant
     of the Dirichlet density (sets,)."""
-    every = np.array([own for own in _sets() if len(own) == d])
+    every = np.array([one for one in _sets() if len(one) == d])
     likely = _LIKELY[every].prod(axis=1)
     before = np.log(_SETS[d - 1] * likely / likely.sum())
-    before += [math.lgamma(own.sum()) - sum(map(math.lgamma, own)) for own in _SHARES[every]]
+    before += [math.lgamma(one.sum()) - sum(map(math.lgamma, one)) for one in _SHARES[every]]
     return every, before
 
 
@@ -264,9 +264,9 @@ class _Drawing:
         for k in np.flatnonzero(np.diff(ends)).tolist():
             which, s = divmod(k, score.shape[1])
             at = order[ends[k] : ends[k + 1]]
-            own, weight = list(of.sets[which]), np.cumsum(of.good[which][s])
+            sets, weight = list(of.sets[which]), np.cumsum(of.good[which][s])
             take = np.searchsorted(weight, (np.arange(at.size) + 0.5) / at.size * weight[-1])
-            self._weights[at[:, None], own] = of.drawn[which][s][take] / of.size[own]
+            self._weights[at[:, None], sets] = of.drawn[which][s][take] / of.size[sets]
             self._spread[at] = _SPREADS[s % _SPREADS.size]
             self._of_run[at] = of.part if s >= _SPREADS.size else 0.0
         self._chance[: len(of.sets)] += chance.sum(axis=1) * (last - first) / DRAWS
@@ -274,7 +274,7 @@ class _Drawing:
     def law(self) -> Law:
         ranked = sorted(zip(self._chance.tolist(), _sets(), strict=True), reverse=True)
         chances = tuple(
-            (tuple(_NAMES[i] for i in own), c) for c, own in ranked[:6] if c >= 0.01 or c == ranked[0][0]
+            (tuple(_NAMES[i] for i in one), c) for c, one in ranked[:6] if c >= 0.01 or c == ranked[0][0]
         )
         return Law(self._weights, self._spread, self._of_run, chances)
 
@@ -300,8 +300,8 @@ def learn(
     """
     blocks = [None] if speed is None else list(speed)
     drawing, ends = _Drawing(seed), block_ends(len(blocks))
-    for b, own in enumerate(blocks):
-        drawing.add(weigh(p, time, scale, seed, speed=own), None, ends[b], ends[b + 1])
+    for b, block in enumerate(blocks):
+        drawing.add(weigh(p, time, scale, seed, speed=block), None, ends[b], ends[b + 1])
     return drawing.law()
 
 
@@ -329,9 +329,9 @@ class ScalingRuns:
     account_names: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
 
-    def only(self, chosen: Sequence[int]) -> ScalingRuns:
+    def only(self, runs: Sequence[int]) -> ScalingRuns:
         """The runs with these indices."""
-        at = list(chosen)
+        at = list(runs)
         return replace(
             self,
             runs=tuple(self.runs[k] for k in at),
@@ -387,10 +387,10 @@ class PhaseModel:
         whole = self.run.times(p)
         if joint:
             spread = np.stack([_variance(x) for x in np.moveaxis(clean, 1, 0)])  # (K, P)
-            own = _variance(whole)
+            of_whole = _variance(whole)
             middle, total = np.median(clean, axis=0), np.median(whole, axis=0)
             gap = total - middle.sum(axis=0)
-            share = spread / np.maximum(spread.sum(axis=0) + own, 1e-300)
+            share = spread / np.maximum(spread.sum(axis=0) + of_whole, 1e-300)
             # Only medians move, within the quartiles; the ends of the intervals do not.
             moved = np.clip(middle + share * gap, *np.quantile(clean, (0.25, 0.75), axis=0))
             ends = np.quantile(clean, _TAILS, axis=0)
@@ -472,12 +472,12 @@ class PhaseModel:
         if not self.parts:
             return {}
         p = np.asarray(p, np.float64)
-        chosen = range(len(self.phases)) if phase is None else (phase,)
+        phases = range(len(self.phases)) if phase is None else (phase,)
         at = np.append(p, self.least)
         clean, _ = self.durations(at)
         rng = np.random.default_rng([19, 2])
         computing, most, total = (np.zeros((DRAWS, at.size)) for _ in range(3))
-        for k in chosen:
+        for k in phases:
             parts = self._parts_at(k, at, clean[:, k], rng)
             computing, most = computing + parts[0], most + parts[0] + parts[1]
             total = total + clean[:, k]
@@ -505,9 +505,9 @@ class PhaseModel:
         parts = self.data.parts
         if parts is None:
             return {}
-        own = parts.sum(axis=1) if phase is None else parts[:, phase]
-        first = float(np.mean((own[:, 0] * self.data.p)[self.data.p == self.least]))
-        return _pop(own[:, 0], own[:, :2].sum(axis=1), own.sum(axis=1), self.data.p, first)
+        sums = parts.sum(axis=1) if phase is None else parts[:, phase]
+        first = float(np.mean((sums[:, 0] * self.data.p)[self.data.p == self.least]))
+        return _pop(sums[:, 0], sums[:, :2].sum(axis=1), sums.sum(axis=1), self.data.p, first)
 
     def account_parts(self, phase: int, p: Floats) -> Floats:
         """(A, P): median seconds of a processor in each account, which add up to the phase."""
@@ -559,10 +559,10 @@ def _stretched(draws: Floats, low: Floats, middle: Floats, high: Floats) -> Floa
     return np.asarray(np.exp(np.minimum(stretched + moved, 700.0)), np.float64)
 
 
-def _turn(grid: Floats, begun: Flags) -> Turn | None:
+def _turn(grid: Floats, reached: Flags) -> Turn | None:
     """The p of `grid` (P,) from which on `begun` (draws, P) holds up to the end."""
     # From the far end, so that what ends again does not count.
-    after = np.logical_and.accumulate(begun[:, ::-1], axis=1)[:, ::-1]
+    after = np.logical_and.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
     at = np.where(after.any(axis=1), grid[np.argmax(after, axis=1)], np.inf)
     ends = (_TAILS[0], 0.5, _TAILS[1])
     low, middle, high = (float(np.sort(at)[int(q * (at.size - 1))]) for q in ends)
@@ -583,8 +583,8 @@ def model_phases(data: ScalingRuns, speed: Floats | None = None) -> PhaseModel:
     blocks = [None] if speed is None else list(speed)
     ends = block_ends(len(blocks))
     drawings = [_Drawing(k + 1) for k in range(count)]
-    for b, own in enumerate(blocks):
-        weighed = [weigh(p, data.duration[:, k], None, k + 1, whole, own) for k in range(count)]
+    for b, block in enumerate(blocks):
+        weighed = [weigh(p, data.duration[:, k], None, k + 1, whole, block) for k in range(count)]
         likely = np.array([spreads_of(one) for one in weighed])
         total = likely.sum(axis=0)
         for k, one in enumerate(weighed):

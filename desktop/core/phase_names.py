@@ -15,7 +15,7 @@ import numpy as np
 
 from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
-from desktop.core.landmarks import MOST, Stretches, begun, settled
+from desktop.core.landmarks import MOST, Stretches, open_weight, smoothed
 
 #: Kinds of regions: parts of the program, and calls in which nothing is computed.
 PROGRAM, WAITING = "program", "waiting"
@@ -50,9 +50,9 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     start, end = curve.start, curve.start + curve.duration
     computing = curve.means(_BINS) / max(curve.capacity, 1e-300)
     # Messages have no duration: take them from the first to the last of those that come often.
-    sent = settled(stretches.taken(stretches.what < 0).ordered(), end - start)[0]
-    rows = stretches.taken(stretches.what >= 0).beside(sent)
-    rows = rows.taken(rows.end > rows.begin)
+    sent = smoothed(stretches.take(stretches.what < 0).ordered(), end - start)[0]
+    rows = stretches.take(stretches.what >= 0).beside(sent)
+    rows = rows.take(rows.end > rows.begin)
     things, which = np.unique(rows.what, return_inverse=True)
     width = (end - start) / _BINS
     length = rows.end - rows.begin
@@ -61,9 +61,9 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     for amount in (inside / width, rows.calls.astype(float)):
         # Amounts are spread evenly over a stretch, so their sum up to an edge is a ramp.
         slope = amount / (length / width) / max(stretches.processors, 1)
-        upto = np.cumsum(begun(rows, which, start, width, _BINS, slope), axis=1)
+        upto = np.cumsum(open_weight(rows, which, start, width, _BINS, slope), axis=1)
         cumulated.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
-    described = [about(what) for what in things.tolist()]
+    described = [about(thing) for thing in things.tolist()]
     names, kinds = (tuple(x) for x in zip(*described, strict=True)) if described else ((), ())
     return Doings(
         names, kinds, cumulated[0], cumulated[1], np.concatenate([[0.0], np.cumsum(computing)]), start, end
@@ -71,33 +71,33 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
 
 
 def phase_names(
-    known: Doings | None,
-    breaks: Sequence[float] | Floats,
-    given: Sequence[tuple[float, str]] = (),
+    doings: Doings | None,
+    breakpoints: Sequence[float] | Floats,
+    user_names: Sequence[tuple[float, str]] = (),
     called: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """(n,) names of the phases between `breaks` (n + 1,) in seconds. `given`: names by the user, each with a
-    time inside its phase (s); they come first. `called`: names to use instead of a region's own."""
-    ends = np.asarray(breaks, float)
-    names = [""] * (ends.size - 1) if known is None else _doing_names(known, ends, called or {})
-    for time, text in given:
+    """(n,) names of the phases between `breakpoints` (n + 1,) in seconds. `user_names`, each with a time
+    inside its phase (s), come first. `called`: names to use instead of a region's own."""
+    ends = np.asarray(breakpoints, float)
+    names = [""] * (ends.size - 1) if doings is None else _doing_names(doings, ends, called or {})
+    for time, text in user_names:
         k = int(np.searchsorted(ends, time, side="right")) - 1
         if 0 <= k < len(names):
             names[k] = text
     return tuple(names)
 
 
-def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
-    if not known.names:
+def _doing_names(doings: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
+    if not doings.names:
         return [""] * (ends.size - 1)
-    at = np.clip((ends - known.start) / (known.end - known.start), 0, 1) * _BINS
-    inside, calls = (np.diff(_upto(x, at), axis=1) for x in (known.inside, known.calls))
+    at = np.clip((ends - doings.start) / (doings.end - doings.start), 0, 1) * _BINS
+    inside, calls = (np.diff(_upto(x, at), axis=1) for x in (doings.inside, doings.calls))
     width = np.diff(at).clip(min=1e-9)
-    computing = np.diff(_upto(known.computing[None], at), axis=1)[0] / width
+    computing = np.diff(_upto(doings.computing[None], at), axis=1)[0] / width
     shares = inside / width
-    outside = (known.inside[:, -1:] - inside) / (_BINS - width).clip(min=1e-9)
-    whole = known.inside[:, -1] / _BINS
-    program, sent = (np.array([kind == what for kind in known.kinds]) for what in (PROGRAM, MESSAGES))
+    outside = (doings.inside[:, -1:] - inside) / (_BINS - width).clip(min=1e-9)
+    whole = doings.inside[:, -1] / _BINS
+    program, sent = (np.array([kind == which for kind in doings.kinds]) for which in (PROGRAM, MESSAGES))
     names = []
     for k in range(ends.size - 1):
         share = shares[:, k]
@@ -107,12 +107,12 @@ def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list
         if fits.any():
             # Of nested regions that cover equally much, the one with least time elsewhere.
             best = int(np.argmax(np.where(fits, tells - 1e-3 * whole, -np.inf)))
-            region = called.get(known.names[best], known.names[best])
+            region = called.get(doings.names[best], doings.names[best])
             times = round(float(calls[best, k]))
             region += f" ×{times}" if times >= _AGAIN else ""
         spent = np.where(program | sent, 0.0, share)
         most = int(np.argmax(spent))
-        call = called.get(known.names[most], known.names[most])
+        call = called.get(doings.names[most], doings.names[most])
         part = f"{call} {100 * spent[most]:.0f} %" if spent[most] >= _SPENT else ""
         if region:
             names.append(f"{region}: {part}" if part else region)
@@ -127,7 +127,7 @@ def _doing_names(known: Doings, ends: Floats, called: Mapping[str, str]) -> list
     for k in alike if sent.any() else ():
         tells = np.where(sent, shares[:, k] - outside[:, k], -np.inf)
         if shares[int(tells.argmax()), k] >= _COVERS and tells.max() >= _TELLS:
-            names[k] += f", {known.names[int(tells.argmax())]}"
+            names[k] += f", {doings.names[int(tells.argmax())]}"
     return names
 
 

@@ -91,11 +91,11 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
         efficiency = np.full(fit.n, np.nan)
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
-    breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
+    breakpoints, degree = fit.breaks.tolist(), fit.degree.tolist()
     powers = [tuple(p[: TERMS[d]]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
     values = [column.tolist() for column in (fit.error, mean, low, high, efficiency, work, rms)]
     names = fit.names or [""] * fit.n
-    return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values, names))
+    return list(map(PhaseRow, breakpoints[:-1], breakpoints[1:], degree, powers, *values, names))
 
 
 def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
@@ -131,8 +131,8 @@ def phase_arrays(
 
 
 def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, object]:
-    own = {
+    columns = {
         name: [getattr(row, name) for row in rows]
         for name in ("mean", "min", "max", "efficiency", "rms", "name")
     }
-    return {**fit.columns(), **own, "work": [row.work_s for row in rows], "end_range_s": fit.ranges}
+    return {**fit.columns(), **columns, "work": [row.work_s for row in rows], "end_range_s": fit.ranges}

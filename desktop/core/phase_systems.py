@@ -42,7 +42,7 @@ from desktop.core.phase_model import (
 from desktop.core.plain import JSON
 
 #: Draws of speeds that are tried, and that are kept.
-_SPEEDS, _KEPT = 64, 32
+_SPEEDS, _DRAWS = 64, 32
 #: Standard deviation of the logarithms of a system's speeds between functions.
 _APART = 0.7
 #: Standard deviation of the logarithm of the ratio of two systems' speeds.
@@ -94,7 +94,7 @@ class SystemsModel:
         rows = []
         for s, name in enumerate(self.systems[1:], 1):
             log = np.log(self.speed[:, s])
-            middle, far = log.mean(axis=0), float(quantile(_KEPT - 1)) * log.std(axis=0)
+            middle, far = log.mean(axis=0), float(quantile(_DRAWS - 1)) * log.std(axis=0)
             value, low, high = np.exp(middle), np.exp(middle - far), np.exp(middle + far)
             rows += [
                 {
@@ -120,7 +120,7 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
     """
     systems = tuple(dict.fromkeys(data.systems))
     number = np.array([systems.index(name) for name in data.systems])
-    own = [data.only(np.flatnonzero(number == s).tolist()) for s in range(len(systems))]
+    by_system = [data.only(np.flatnonzero(number == s).tolist()) for s in range(len(systems))]
     if np.unique(data.p).size < FEWEST or len(systems) < 2:
         raise ValueError(
             f"{len(systems)} systems with runs on {np.unique(data.p).size} different numbers of processors "
@@ -128,7 +128,7 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
         )
     problem, chance, speeds = "", 0.0, None
     try:
-        speeds, chance = _speeds(data, own, number, *_around(_factors(data, systems, number)))
+        speeds, chance = _speeds(data, by_system, number, *_around(_factors(data, systems, number)))
     except ValueError as why:
         problem = f"{why}, so each system is modelled by itself"
     if chance < 0.5 and not problem:
@@ -137,7 +137,7 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
             f"(that they do has a probability of {100 * chance:.2g} %), so each system is modelled by itself"
         )
     if speeds is None or problem:
-        alone = tuple(model_phases(one) if np.unique(one.p).size >= FEWEST else None for one in own)
+        alone = tuple(model_phases(one) if np.unique(one.p).size >= FEWEST else None for one in by_system)
         if not any(alone):
             raise ValueError(
                 f"{problem}, and none has runs on {FEWEST} or more different numbers of processors"
@@ -146,7 +146,7 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
     model = model_phases(data, speeds[:, number])
     # (draws, systems, functions)
     each, below = (np.repeat(x, np.diff(block_ends(len(x))), axis=0) for x in (speeds, speeds[::FEWER]))
-    on = tuple(_on(model, each[:, s], below[:, s], one) for s, one in enumerate(own))
+    on = tuple(_on(model, each[:, s], below[:, s], one) for s, one in enumerate(by_system))
     return SystemsModel(systems, on, True, chance, each)
 
 
@@ -188,18 +188,18 @@ def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
                 values.append(value)
     if len({s for s, _ in which}) < len(fit.data.systems) - 1:
         raise ValueError("the runs do not determine the relative speeds of the systems")
-    known = np.array(values)
-    spread: Floats = fit.covariance[np.ix_(at, at)] / np.outer(known, known)
+    speed = np.array(values)
+    spread: Floats = fit.covariance[np.ix_(at, at)] / np.outer(speed, speed)
     tails = (float(quantile(float(max(fit.df, 1)))) / 1.96) ** 2
     spread = 2.0 * tails * spread * max(1.0, (_LEAST / max(fit.s, 1e-12)) ** 2)
     precise = np.linalg.inv(spread + 1e-12 * np.eye(len(at))) + np.eye(len(at)) / _APART**2
-    return np.log(known), np.asarray(np.linalg.inv(precise), np.float64), which
+    return np.log(speed), np.asarray(np.linalg.inv(precise), np.float64), which
 
 
 # Many: the runs, and the results of the factor model.
 def _speeds(
     data: ScalingRuns,
-    own: list[ScalingRuns],
+    by_system: list[ScalingRuns],
     number: Ints,
     value: Floats,
     spread: Floats,
@@ -212,10 +212,10 @@ def _speeds(
     normal = np.concatenate([half, -half])
     root = np.linalg.cholesky(spread)
     drawn = value + normal @ root.T
-    log = np.zeros((_SPEEDS, len(own), len(CHARACTERISTICS)))
+    log = np.zeros((_SPEEDS, len(by_system), len(CHARACTERISTICS)))
     # importance weights: prior density of the speeds over the density of the draws
     score = (normal**2 + np.log(2 * np.pi)).sum(axis=1) / 2 + np.log(np.diag(root)).sum()
-    for s in range(1, len(own)):
+    for s in range(1, len(by_system)):
         mine = [k for k, (of, _) in enumerate(which) if of == s]
         middle = drawn[:, mine].mean(axis=1, keepdims=True)
         log[:, s] = middle + _APART * rng.standard_normal((_SPEEDS, len(CHARACTERISTICS)))
@@ -225,10 +225,10 @@ def _speeds(
         score -= middle[:, 0] ** 2 / (2 * _RATIO**2) + np.log(2 * np.pi * len(mine) * _RATIO**2) / 2
     score += [_likely(data, one[number]) for one in np.exp(log)]
     weight = np.exp(score - score.max())
-    apart = float(_together(sum(_log_likelihood(one, np.ones((one.p.size, 1))) for one in own)))
+    apart = float(_together(sum(_log_likelihood(one, np.ones((one.p.size, 1))) for one in by_system)))
     joint = float(score.max() + np.log(weight.mean()))
-    taken = np.searchsorted(np.cumsum(weight / weight.sum()), (np.arange(_KEPT) + 0.5) / _KEPT)
-    speeds = np.asarray(np.exp(log[np.minimum(taken, _SPEEDS - 1)]), np.float64)
+    picks = np.searchsorted(np.cumsum(weight / weight.sum()), (np.arange(_DRAWS) + 0.5) / _DRAWS)
+    speeds = np.asarray(np.exp(log[np.minimum(picks, _SPEEDS - 1)]), np.float64)
     return speeds, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
 
 

@@ -283,16 +283,16 @@ def sweep(
 
 
 def extend(
-    curve: StepCurve, known: Sweep, n_max: int, *, locked: Sequence[float] = (), stop: Bytes | None = None
+    curve: StepCurve, sweep: Sweep, n_max: int, *, locked: Sequence[float] = (), stop: Bytes | None = None
 ) -> Sweep:
     """`known`, a sweep of this curve with the same `locked` breakpoints, continued up to `n_max`; unchanged
-    if it goes that far. Other parameters as for `fit`."""
-    last = int(known.n[-1])
+    if it it goes that far. Other parameters as for `fit`."""
+    last = int(sweep.n[-1])
     if n_max <= last:
-        return known
-    tries = np.array([known.epsilon[-1] ** 2 / curve.unit])
-    fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop, known.fits[-1].basis)
-    return Sweep(known.model, (*known.fits, *fits))
+        return sweep
+    tries = np.array([sweep.epsilon[-1] ** 2 / curve.unit])
+    fits = _fits(curve, last + 1, n_max, sweep.model, locked, tries, stop, sweep.fits[-1].basis)
+    return Sweep(sweep.model, (*sweep.fits, *fits))
 
 
 def fit_breakpoints(
@@ -339,11 +339,11 @@ def fit_breakpoints(
         raise ValueError(f"two breakpoints are closer together than times can resolve, got {times}")
     if like is not None:
         same = np.searchsorted(like.breaks, times).clip(max=like.n)
-        known = like.breaks[same] == times
-        j, o = np.where(known, like.index[same], j), np.where(known, like.offset[same], o)
-    given = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
-    own = used.degree if used else 2
-    if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2) | (given == own)).all():
+        unmoved = like.breaks[same] == times
+        j, o = np.where(unmoved, like.index[same], j), np.where(unmoved, like.offset[same], o)
+    forced = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
+    highest = used.degree if used else 2
+    if forced.shape != (j.size - 1,) or not ((forced >= -1) & (forced <= 2) | (forced == highest)).all():
         raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
     tree = with_basis(curve, used)
     _, _, _, errors = _described(tree, j, o)
@@ -353,8 +353,8 @@ def fit_breakpoints(
         if used is not None:
             rows = np.arange(fitting.size)
             cost = errors[rows, fitting] * (TERMS[fitting] + 1)
-            fitting = np.where(errors[:, own] * (TERMS[own] + 1) < cost, own, fitting)
-        degree = np.where(given < 0, fitting, given)
+            fitting = np.where(errors[:, highest] * (TERMS[highest] + 1) < cost, highest, fitting)
+        degree = np.where(forced < 0, fitting, forced)
     else:
         degree = np.full(j.size - 1, _degree_of(model))
     m = j.size - 1
@@ -417,9 +417,9 @@ def _fits(
     j, o = _stops(curve, locked)
     least = _least_n(model, j.size - 1)
     if min(first, last) < least:
-        what = "parameters" if model == "budget" else "phases"
+        noun = "parameters" if model == "budget" else "phases"
         locks = f" with {j.size - 2} locked breakpoints" if j.size > 2 else ""
-        raise ValueError(f"the {model} model needs at least {least} {what}{locks}, got {min(first, last)}")
+        raise ValueError(f"the {model} model needs at least {least} {noun}{locks}, got {min(first, last)}")
     exact_j, exact_o = _runs(tree, j, o, last)
     price = 2 if model == "budget" else 1
     # From this n on every run of equal height can be a separate phase, and epsilon is 0.
@@ -463,8 +463,8 @@ def _solve(
         used = int((TERMS[degree[r, :m]] + 1).sum()) if model == "budget" else m
         note = ""
         if used < n:
-            what = f"{used} parameters" if model == "budget" else f"{m} phases"
-            note = f"{what} suffice: one more does not lower epsilon"
+            amount = f"{used} parameters" if model == "budget" else f"{m} phases"
+            note = f"{amount} suffice: one more does not lower epsilon"
         raws.append(
             _Raw(
                 n, m, j[r, :, : m + 1], o[r, :, : m + 1], degree[r, :m],
@@ -478,7 +478,7 @@ def _finish(
     curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw], basis: Basis | None
 ) -> list[PhaseFit]:
     """Fits from partitions; what they derive is computed for all of them in a few array operations."""
-    widths, coefficients, others, errors = _described(
+    widths, coefficients, by_basis, errors = _described(
         tree,
         np.concatenate([raw.j[0] for raw in raws]),
         np.concatenate([raw.o[0] for raw in raws]),
@@ -495,9 +495,9 @@ def _finish(
     powers = np.stack([c0 - c1 + c2, (2 * c1 - 6 * c2) / duration, 6 * c2 / (duration * duration)], axis=1)
     if basis is not None:
         powers = np.column_stack([powers, none])
-        own = np.flatnonzero(degree == basis.degree)
-        coefficients[own] = others[own]
-        for k in own.tolist():
+        in_space = np.flatnonzero(degree == basis.degree)
+        coefficients[in_space] = by_basis[in_space]
+        for k in in_space.tolist():
             powers[k] = basis.space.natural(basis.rate, float(duration[k]), coefficients[k].tolist())
     local = np.sqrt(squared * curve.unit)
     begin = np.cumsum([0] + [raw.m for raw in raws[:-1]])
@@ -509,14 +509,14 @@ def _finish(
         max(worst, raw.high) if model == "mixed" else worst for raw, worst in zip(raws, highest, strict=True)
     ]
     tight = weighted >= np.repeat(tops, [raw.m for raw in raws]) * (1 - 2 * _TIGHT)
-    breaks, low, high = (
+    breakpoints, low, high = (
         _seconds(
             curve, np.concatenate([raw.j[i] for raw in raws]), np.concatenate([raw.o[i] for raw in raws])
         )
         for i in range(3)
     )
-    np.minimum(low, breaks, out=low)
-    np.maximum(high, breaks, out=high)
+    np.minimum(low, breakpoints, out=low)
+    np.maximum(high, breakpoints, out=high)
     fits = []
     for i, (raw, at, top) in enumerate(zip(raws, begin.tolist(), tops, strict=True)):
         cut = slice(at, at + raw.m)
@@ -529,7 +529,7 @@ def _finish(
                 model=model,
                 requested=int(raw.requested),
                 n=raw.m,
-                breaks=breaks[ends],
+                breaks=breakpoints[ends],
                 breakpoint_low=low[ends],
                 breakpoint_high=high[ends],
                 index=raw.j[0],
@@ -573,11 +573,11 @@ def _described(
         keep[joints - 1] = False
         pairs_j, pairs_o = pairs_j[keep], pairs_o[keep]
     m = len(pairs_j)
-    width, (c, others), error = np.empty(m), np.zeros((2, m, 4)), np.full((m, TERMS.size), np.inf)
+    width, (c, by_basis), error = np.empty(m), np.zeros((2, m, 4)), np.full((m, TERMS.size), np.inf)
     partition.describe(tree, pairs_j, pairs_o, width, c, error)
     if tree.space:
-        kernels(bases.TABLE[tree.space - bases.FIRST].model).describe(tree, pairs_j, pairs_o, others, error)
-    return width, c, others, error
+        kernels(bases.TABLE[tree.space - bases.FIRST].model).describe(tree, pairs_j, pairs_o, by_basis, error)
+    return width, c, by_basis, error
 
 
 def _seconds(curve: StepCurve, j: Ints, o: Floats) -> Floats:
@@ -648,13 +648,13 @@ def basis_of(curve: StepCurve, model: str) -> Basis:
 
     if bases.TABLE[bases.degree_of(model) - bases.FIRST].scale is None:
         return Basis(model, 0.0)
-    known = curve.summaries.get(f"rate, {model}")
-    if not isinstance(known, Basis):
+    cached = curve.summaries.get(f"rate, {model}")
+    if not isinstance(cached, Basis):
         coarse = rates.means(curve)
         middle = (coarse.edges[1:] + coarse.edges[:-1]) / 2
         left = [coarse.level - fit(coarse, n, "quadratic").value(middle) for n in (1, 8)]
-        known = rates.search_rate(
+        cached = rates.search_rate(
             coarse, model, left, lambda of, n, basis: fit(of, n, model, basis=basis).epsilon
         )
-        curve.summaries[f"rate, {model}"] = known
-    return known
+        curve.summaries[f"rate, {model}"] = cached
+    return cached

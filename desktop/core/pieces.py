@@ -43,14 +43,14 @@ def _between(fit: PhaseFit, phase: Ints, left: Floats, right: Floats) -> Floats:
     c = fit.coefficients[phase].T
     # Simpson's rule is exact for a parabola.
     out = np.stack([np.minimum(p0, p1), np.maximum(p0, p1), (p0 + 4 * half + p1) / 6])
-    own = fit.degree[phase] > 2
-    bent = np.flatnonzero((slope0 * slope1 < 0) & ~own)
+    basic = fit.degree[phase] > 2
+    bent = np.flatnonzero((slope0 * slope1 < 0) & ~basic)
     vertex = c[0, bent] - c[1, bent] * c[1, bent] / (6 * c[2, bent]) - 0.5 * c[2, bent]
     out[0, bent], out[1, bent] = np.minimum(out[0, bent], vertex), np.maximum(out[1, bent], vertex)
-    if fit.basis is not None and own.any():
-        ranges = np.empty((3, int(own.sum())))
-        kernels(fit.basis.model).between(fit.rate, width[own], c.T[own], u0[own], u1[own], ranges)
-        out[:, own] = ranges
+    if fit.basis is not None and basic.any():
+        ranges = np.empty((3, int(basic.sum())))
+        kernels(fit.basis.model).between(fit.rate, width[basic], c.T[basic], u0[basic], u1[basic], ranges)
+        out[:, basic] = ranges
     return out
 
 
@@ -93,8 +93,8 @@ def residual(env: Envelope, fit: PhaseFit, x: Floats, whole: Columns | None = No
     if width.min(initial=1.0) > 0:
         return Residual(least, most, mean)
     # Far from zero, neighbouring columns may have equal times.
-    known = np.maximum.accumulate(np.where(width > 0, np.arange(width.size), 0))
-    return Residual(least[known], most[known], mean[known])
+    filled = np.maximum.accumulate(np.where(width > 0, np.arange(width.size), 0))
+    return Residual(least[filled], most[filled], mean[filled])
 
 
 def _less(fit: PhaseFit, c: Columns, x: Floats) -> tuple[Floats, Floats, Floats]:
@@ -132,9 +132,9 @@ def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Piec
     makes them straight on a logarithmic axis too."""
     show = visible(fit, a, b)
     begin, end = np.maximum(fit.breaks[show], a), np.minimum(fit.breaks[show + 1], b)
-    own = fit.degree[show] > 2
-    if own.any():
-        shortest = float(fit.duration[show][own].min())
+    in_space = fit.degree[show] > 2
+    if in_space.any():
+        shortest = float(fit.duration[show][in_space].min())
         bend = max(min(_BEND / abs(fit.rate or 1e-300), shortest / _LEAST), (b - a) / _PARTS)
         step = bend if step is None else min(step, bend)
     if step is not None:

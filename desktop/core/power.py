@@ -98,8 +98,8 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
         raise ValueError("the effect to be found must be positive")
     if not df > 0:
         return MOST
-    wanted = (6 * sigma_bound(sigma, df) / effect) ** 2 / treatments
-    return max(1, int(np.ceil(min(wanted, MOST) - 1e-9)))
+    replicates = (6 * sigma_bound(sigma, df) / effect) ** 2 / treatments
+    return max(1, int(np.ceil(min(replicates, MOST) - 1e-9)))
 
 
 def replicates_to_find(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:

@@ -31,29 +31,29 @@ class Presence:
         self._count = np.zeros(1, np.int64)
 
     def _make(self, slots: int) -> None:
-        self._what = np.zeros(slots, np.int64)
+        self._thing = np.zeros(slots, np.int64)
         self._times = np.zeros((slots, STRETCHES, 2), np.int64)
         self._calls = np.zeros((slots, STRETCHES), np.int64)
         self._inside = np.zeros((slots, STRETCHES), np.int64)
         # stretches used, depth, gaps that are closed, since when it is inside
         self._state = np.zeros((slots, 4), np.int64)
 
-    def feed(self, time: Ints, kind: Bytes, what: NDArray[np.uint32], numbers: int) -> None:
-        """Process events (n,) of the location in order; `what`: numbers below `numbers`."""
+    def feed(self, time: Ints, kind: Bytes, thing: NDArray[np.uint32], numbers: int) -> None:
+        """Process events (n,) of the location in order; `thing`: numbers below `numbers`."""
         if numbers > self._slot.size:
             more = np.full(max(numbers, 2 * self._slot.size) - self._slot.size, -1, np.int32)
             self._slot = np.concatenate([self._slot, more])
         at = 0
         while True:
             at = _feed(
-                time, kind, what, at, self._slot, self._count, self._what, self._times, self._calls,
+                time, kind, thing, at, self._slot, self._count, self._thing, self._times, self._calls,
                 self._inside, self._state, self._gaps,
             )  # fmt: skip
             if at == time.size:
                 return
-            old = self._what, self._times, self._calls, self._inside, self._state
-            self._make(2 * self._what.size)
-            now = self._what, self._times, self._calls, self._inside, self._state
+            old = self._thing, self._times, self._calls, self._inside, self._state
+            self._make(2 * self._thing.size)
+            now = self._thing, self._times, self._calls, self._inside, self._state
             for new, rows in zip(now, old, strict=True):
                 new[: rows.shape[0]] = rows
 
@@ -69,11 +69,11 @@ class Presence:
         stretches = (
             self._times[:n, :, 0][seen],
             self._times[:n, :, 1][seen],
-            np.repeat(self._what[:n], used),
+            np.repeat(self._thing[:n], used),
             self._calls[:n][seen],
             self._inside[:n][seen],
         )
-        self._slot[self._what[:n]] = -1
+        self._slot[self._thing[:n]] = -1
         self._state[:n] = 0
         self._count[0] = 0
         return stretches
@@ -81,12 +81,12 @@ class Presence:
 
 @arithmetic
 def _feed(
-    time: Ints, kind: Bytes, what: AnyArray, at: int, slot: AnyArray, count: Ints, names: Ints, times: Ints,
+    time: Ints, kind: Bytes, thing: AnyArray, at: int, slot: AnyArray, count: Ints, names: Ints, times: Ints,
     calls: Ints, inside: Ints, state: Ints, gaps: Ints,
 ) -> int:  # fmt: skip
     """Process rows from `at` on; returns the row at which no slot is left, or the number of rows."""
     for i in range(at, time.size):
-        t, w = time[i], np.int64(what[i])
+        t, w = time[i], np.int64(thing[i])
         s = slot[w]
         if kind[i] == LEAVE:
             if s >= 0 and state[s, 1] > 0:
@@ -150,11 +150,11 @@ def _close_gaps(times: Ints, calls: Ints, inside: Ints, state: Ints, gaps: Ints)
 
 @arithmetic
 def sends(
-    here: int, time: Ints, kind: Bytes, peer: AnyArray, size: Ints, of: Bytes, out_time: Ints, what: AnyArray
+    at: int, time: Ints, kind: Bytes, peer: AnyArray, size: Ints, of: Bytes, out_time: Ints, thing: AnyArray
 ) -> int:
-    """Convert the sends among the messages (n,) of a location (`of`: by kind) into two touches each, of the
-    direction and of the number of bits in its size, in `out_time` and `what` (2 n,); returns the number of
-    sends."""
+    """Convert the sends among the messages (n,) of location `at` (`of`: by kind) into two touches each, of
+    the direction and of the number of bits in its size, in `out_time` and `thing` (2 n,); returns the
+    number of sends."""
     n = 0
     for i in range(time.size):
         if of[kind[i]]:
@@ -163,7 +163,7 @@ def sends(
                 bits += 1
                 left >>= 1
             out_time[2 * n] = out_time[2 * n + 1] = time[i]
-            what[2 * n] = UP if peer[i] > here else DOWN
-            what[2 * n + 1] = SIZES + bits
+            thing[2 * n] = UP if peer[i] > at else DOWN
+            thing[2 * n + 1] = SIZES + bits
             n += 1
     return n

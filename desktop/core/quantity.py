@@ -28,12 +28,12 @@ class CurveQuantity:
         >>> CurveQuantity(short="J/s").per("proc·s"), CurveQuantity(short="B").per("proc·√s")
         ('J', 'B·√s')
         """
-        of, rest = self.short, unit.removeprefix("proc")
-        if rest == unit:
+        of, suffix = self.short, unit.removeprefix("proc")
+        if suffix == unit:
             return unit
-        if of.endswith("/s") and rest:
-            return {"·s": of[:-2], "·√s": f"{of[:-2]}/√s", "/s": f"{of}²", "/s²": f"{of}³"}[rest]
-        return (of + rest).lstrip("·")
+        if of.endswith("/s") and suffix:
+            return {"·s": of[:-2], "·√s": f"{of[:-2]}/√s", "/s": f"{of}²", "/s²": f"{of}³"}[suffix]
+        return (of + suffix).lstrip("·")
 
     @property
     def of_error(self) -> str:

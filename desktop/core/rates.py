@@ -53,9 +53,9 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
         return float(best.fun), float(best.x)
 
     if scale.limits:
-        tried = np.geomspace(*scale.limits, _RATES) / duration
-        k = int(np.argmin([error(rate) for rate in tried]))
-        return Basis(model, refined(tried[max(k - 1, 0)], tried[min(k + 1, tried.size - 1)])[1])
+        rates = np.geomspace(*scale.limits, _RATES) / duration
+        k = int(np.argmin([error(rate) for rate in rates]))
+        return Basis(model, refined(rates[max(k - 1, 0)], rates[min(k + 1, rates.size - 1)])[1])
     once = scale.turns / duration
     peaks = sorted({k for one in left for k in _peaks(one)})
     return Basis(model, min(refined((k - 1) * once, (k + 1) * once) for k in peaks)[1])
@@ -70,11 +70,11 @@ def at_limit(basis: Basis, duration: float) -> str:
     longest, shortest = duration, _FINEST * duration / _STRETCHES
     if scale.limits:
         longest, shortest = (scale.turns * duration / rate for rate in scale.limits)
-    what = scale.name
+    name = scale.name
     if basis.seconds >= 0.95 * longest:
-        return f"the search for a {what} ended at its limit, the length of the run: none shorter fits better"
+        return f"the search for a {name} ended at its limit, the length of the run: none shorter fits better"
     if basis.seconds <= 1.05 * shortest:
-        return f"the search for a {what} ended at its limit, 1/{duration / shortest:.0f} of the run"
+        return f"the search for a {name} ended at its limit, 1/{duration / shortest:.0f} of the run"
     return ""
 
 

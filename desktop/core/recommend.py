@@ -49,9 +49,9 @@ def described(design: Design) -> tuple[list[str], list[str]]:
         sentences.append(f"Generators: {', '.join(design.generators)}")
     words = design.defining_relation()
     if words:
-        shown = " = ".join(signed(sign, members) for sign, members in words[:_WORDS])
+        relation = " = ".join(signed(sign, members) for sign, members in words[:_WORDS])
         more = f" … and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
-        sentences.append(f"Defining relation: I = {shown}{more}")
+        sentences.append(f"Defining relation: I = {relation}{more}")
         lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths, 1) if n]
         least = ", the fewest short ones possible" if design.minimum_aberration else ""
         sentences.append(f"Words by length: {', '.join(lengths)}{least}.")
@@ -109,13 +109,14 @@ def recommend(
     noise: float = NOISE,
     effect: float = EFFECT,
     resolution: int = 4,
-    known: Sequence[tuple[int, int]] | None = None,
+    resolutions: Sequence[tuple[int, int]] | None = None,
 ) -> Recommended:
     """The design for `count` factors that finds `effect`, with a standard deviation `noise` of one trial,
     both in one unit.
 
     Among designs of at least that resolution the fewest trials; of those, the most treatments, as they
-    estimate more. Where no number of trials is enough, the most sensitive one. `known`: runs and resolution
+    estimate more. Where no number of trials is enough, the most sensitive one. `resolutions`: runs and
+    resolution
     of the regular designs to choose from, computed if not given.
 
     Raises
@@ -124,9 +125,9 @@ def recommend(
     """
     if not (noise > 0 and effect > 0):
         raise ValueError("the noise of a trial and the effect to be found must be positive")
-    if known is None:
+    if resolutions is None:
         sizes = [1 << base for base in range(max(1, count.bit_length()), min(count, 7) + 1)]
-        known = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]
+        resolutions = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]
 
     def one(runs: int, reached: int, replicates: int) -> Recommended:
         sees = detectable(noise, runs, replicates)
@@ -134,7 +135,7 @@ def recommend(
 
     enough: list[Recommended] = []
     most: list[Recommended] = []
-    for runs, reached in known:
+    for runs, reached in resolutions:
         if reached and reached < resolution:
             continue
         low, high = _REPLICATES

@@ -40,8 +40,8 @@ class Powers:
                 "the response as it is fits as well" if self.low <= 1 <= self.high else "no simple one fits"
             )
             return f"{best}; {as_it_is}"
-        what = "its logarithm fits" if self.suggested == 0 else f"its power {self.suggested:g} fits"
-        return f"{best}: {what}, the response as it is does not"
+        outcome = "its logarithm fits" if self.suggested == 0 else f"its power {self.suggested:g} fits"
+        return f"{best}: {outcome}, the response as it is does not"
 
 
 def powers(data: Trials, replicated: bool) -> Powers:
@@ -54,7 +54,7 @@ def powers(data: Trials, replicated: bool) -> Powers:
     """
     from scipy.special import chdtri
 
-    data = data.known()
+    data = data.measured()
     if not (data.y > 0).all() or np.ptp(data.y) <= 1e-9 * np.abs(data.y).max(initial=0):
         raise ValueError("a power of the response needs positive responses that differ")
     if replicated:
@@ -72,10 +72,10 @@ def powers(data: Trials, replicated: bool) -> Powers:
     if df < 3:
         raise ValueError("too few trials to determine which power of the response fits")
     gm = float(np.exp(np.log(data.y).mean()))
-    tried = [gm * np.log(data.y) if v == 0 else transformed(data.y, v, gm) for v in _POWERS]
-    scaled = np.stack(tried, axis=1)
-    rest = scaled - q @ (q.T @ scaled)
-    squares = np.maximum((rest**2).sum(0), 1e-18 * (scaled**2).sum(0))
+    transforms = [gm * np.log(data.y) if v == 0 else transformed(data.y, v, gm) for v in _POWERS]
+    scaled = np.stack(transforms, axis=1)
+    residual = scaled - q @ (q.T @ scaled)
+    squares = np.maximum((residual**2).sum(0), 1e-18 * (scaled**2).sum(0))
     # With the residual degrees of freedom, so that many treatments do not narrow the interval.
     likelihood = -df / 2 * np.log(squares)
     likelihood -= likelihood.max()

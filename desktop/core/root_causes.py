@@ -249,10 +249,10 @@ def _waiters_wait(cause: Cause, words: Naming) -> str:
     """``rank 1 waits in MPI_Recv``: the locations that wait for those that are charged."""
     waits = cause.group.waits_s
     charged = set(cause.locations[:1] if cause.named else cause.locations)
-    others = [i for i in np.flatnonzero(waits > 0.2 * waits.max(initial=0.0)).tolist() if i not in charged]
-    if not others or len(others) >= int(cause.group.of.is_processor.sum()) - len(charged):
+    waiters = [i for i in np.flatnonzero(waits > 0.2 * waits.max(initial=0.0)).tolist() if i not in charged]
+    if not waiters or len(waiters) >= int(cause.group.of.is_processor.sum()) - len(charged):
         return f"the others wait{_call(cause, words)}"
-    who = words.several(others)
+    who = words.several(waiters)
     return f"{who} {'waits' if _one(who) else 'wait'}{_call(cause, words)}"
 
 
@@ -266,15 +266,15 @@ def _short(value_s: float) -> str:
     return f"{si(float(f'{value_s:.2g}'), 3)}s"
 
 
-def _rest(group: Group, words: Naming, but: int) -> str:
+def _others(group: Group, words: Naming, but: int) -> str:
     """The other locations that take part beside `but`: ``the others``, or the only one by name."""
-    rest = [i for i in np.flatnonzero(group.taking_part).tolist() if i != but]
-    return words.location(rest[0]) if len(rest) == 1 else "the others"
+    others = [i for i in np.flatnonzero(group.taking_part).tolist() if i != but]
+    return words.location(others[0]) if len(others) == 1 else "the others"
 
 
-def _rest_wait(group: Group, words: Naming, but: int) -> str:
-    rest = _rest(group, words, but)
-    return f"{rest} {'waits' if _one(rest) else 'wait'}"
+def _others_wait(group: Group, words: Naming, but: int) -> str:
+    others = _others(group, words, but)
+    return f"{others} {'waits' if _one(others) else 'wait'}"
 
 
 def _says_imbalance(cause: Cause, words: Naming) -> str:
@@ -285,7 +285,7 @@ def _says_imbalance(cause: Cause, words: Naming) -> str:
     verb, them = ("computes", "it") if _one(who) else ("compute", "them")
     more = work.max() / mean
     times = f"{more:.2g} times the mean" if more >= 1.1 else f"up to {percent(more - 1)} more than the mean"
-    waits = f"{_rest_wait(group, words, int(group.work_s.argmax()))} for {them}{_call(cause, words)}"
+    waits = f"{_others_wait(group, words, int(group.work_s.argmax()))} for {them}{_call(cause, words)}"
     return f"Load imbalance: {who} {verb} {times}{_region(cause, words)}, and {waits}"
 
 
@@ -293,56 +293,56 @@ def _says_slow(cause: Cause, words: Naming) -> str:
     group = cause.group
     work = group.work_s[group.taking_part]
     slow = cause.about
-    others = float((work.sum() - work.max()) / (work.size - 1))
-    times = f"{work.max() / others:.2g} times" if work.max() < 100 * others else "more than 100 times"
-    long = f"{times} as long as {_rest(group, words, slow)}{_region(cause, words)}"
-    waits = f"{_rest_wait(group, words, slow)} for it{_call(cause, words)}"
+    mean = float((work.sum() - work.max()) / (work.size - 1))
+    times = f"{work.max() / mean:.2g} times" if work.max() < 100 * mean else "more than 100 times"
+    long = f"{times} as long as {_others(group, words, slow)}{_region(cause, words)}"
+    waits = f"{_others_wait(group, words, slow)} for it{_call(cause, words)}"
     return f"{capital(words.location(slow))} is slow or has more work: it computes {long}, and {waits}"
 
 
 def _says_alone(cause: Cause, words: Naming) -> str:
     who = capital(_who(cause, words))
-    waits = f"{_rest_wait(cause.group, words, cause.locations[0])} for it{_call(cause, words)}"
+    waits = f"{_others_wait(cause.group, words, cause.locations[0])} for it{_call(cause, words)}"
     return f"{who} alone computes{_region(cause, words)}, and {waits}"
 
 
 def _says_late_root(cause: Cause, words: Naming) -> str:
     call = words.region(cause.group.call) if cause.group.call >= 0 else "one-to-all operations"
-    where = _region(cause, words)
+    in_region = _region(cause, words)
     if cause.named:
         who = _who(cause, words)
-        waits = f"{_rest_wait(cause.group, words, cause.locations[0])} for it"
-        return f"The root of {call}, {who}, comes late: it first computes{where}, and {waits}"
-    return f"The roots of {call} come late: each first computes{where}, and the others wait for it"
+        waits = f"{_others_wait(cause.group, words, cause.locations[0])} for it"
+        return f"The root of {call}, {who}, comes late: it first computes{in_region}, and {waits}"
+    return f"The roots of {call} come late: each first computes{in_region}, and the others wait for it"
 
 
 def _says_serial(cause: Cause, words: Naming) -> str:
     of = cause.group.of
-    there = np.flatnonzero(of.is_processor).tolist()
-    ends = [words.location(there[0]), words.location(there[-1])]
+    processors = np.flatnonzero(of.is_processor).tolist()
+    ends = [words.location(processors[0]), words.location(processors[-1])]
     if cause.group.upward < 0.4:
         ends.reverse()
     direction = f" from {ends[0]} to {ends[1]}" if not 0.4 <= cause.group.upward <= 0.6 else ""
-    rest = f"and the rest wait{_call(cause, words)}"
-    return f"A chain of messages{direction}: one after the other computes{_region(cause, words)}, {rest}"
+    waits = f"and the rest wait{_call(cause, words)}"
+    return f"A chain of messages{direction}: one after the other computes{_region(cause, words)}, {waits}"
 
 
 def _says_late_sender(cause: Cause, words: Naming) -> str:
     who, waits = _who(cause, words), _waiters_wait(cause, words)
-    what = "it computes" if _one(who) else "they compute"
-    return f"Messages are sent late: {waits} for {who}, while {what}{_region(cause, words)}"
+    computes = "it computes" if _one(who) else "they compute"
+    return f"Messages are sent late: {waits} for {who}, while {computes}{_region(cause, words)}"
 
 
 def _says_late_receiver(cause: Cause, words: Naming) -> str:
     who, waits = _who(cause, words), _waiters_wait(cause, words)
-    what = "receives" if _one(who) else "receive"
-    return f"Receives are posted late: {waits} until {who} {what}, after computing{_region(cause, words)}"
+    receives = "receives" if _one(who) else "receive"
+    return f"Receives are posted late: {waits} until {who} {receives}, after computing{_region(cause, words)}"
 
 
 def _says_master(cause: Cause, words: Naming) -> str:
     who = capital(_who(cause, words))
-    what = f"a master that serves all others one after the other{_region(cause, words)}"
-    return f"{who} is the bottleneck, {what}, and they wait for it{_call(cause, words)}"
+    role = f"a master that serves all others one after the other{_region(cause, words)}"
+    return f"{who} is the bottleneck, {role}, and they wait for it{_call(cause, words)}"
 
 
 def _says_idle_master(cause: Cause, words: Naming) -> str:
@@ -383,15 +383,15 @@ def _says_small(cause: Cause, words: Naming) -> str:
 _SHARED = " (do processes share cores?)"
 
 
-def _long(what: str) -> str:
-    return f"{what} take long although nobody is late"
+def _long(calls: str) -> str:
+    return f"{calls} take long although nobody is late"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
     together = cause.group.family == TOGETHER
-    what = count(times, "call" if together else "message")
-    moves = f"{what} of {quantity(size / times, 'B', 3)} {'moves' if times == 1 else 'move'}"
+    calls = count(times, "call" if together else "message")
+    moves = f"{calls} of {quantity(size / times, 'B', 3)} {'moves' if times == 1 else 'move'}"
     rate = f"{quantity(size / cause.group.total_s, 'B', 2)}/s{_call(cause, words)}"
     if size < SLOW * cause.group.total_s:
         head = _long("Collective operations" if together else "Messages")
@@ -402,10 +402,10 @@ def _says_bandwidth(cause: Cause, words: Naming) -> str:
 def _says_io(cause: Cause, words: Naming) -> str:
     group = cause.group
     who = capital(_who(cause, words))
-    what = f"I/O{_call_of(group.region, words)}"
+    io = f"I/O{_call_of(group.region, words)}"
     waits = group.direct_s + group.chained_s >= 0.1 * group.total_s
     them = f", and the others wait for {'it' if _one(who) else 'them'}" if waits else ""
-    return f"{who} {'does' if _one(who) else 'do'} {what}{them}"
+    return f"{who} {'does' if _one(who) else 'do'} {io}{them}"
 
 
 def _call_of(region: int, words: Naming) -> str:
@@ -428,11 +428,11 @@ def _says_threads(cause: Cause, words: Naming) -> str:
 def _says_accelerator(cause: Cause, words: Naming) -> str:
     sentence = _says("Waiting for accelerators")(cause, words)
     group = cause.group
-    others = group.lost_s - group.work_s  # waiting of others for each of these hosts
-    who = int(others.argmax())
-    if others[who] <= max(NAMED * others.sum(), WORTH * group.total_s):
+    waited = group.lost_s - group.work_s  # waiting of others for each of these hosts
+    who = int(waited.argmax())
+    if waited[who] <= max(NAMED * waited.sum(), WORTH * group.total_s):
         return sentence
-    part = percent(float(others[who]) / group.total_s)
+    part = percent(float(waited[who]) / group.total_s)
     return f"{sentence}; in {part} of it others wait for {words.location(who)}"
 
 
@@ -465,10 +465,10 @@ def _says_start(cause: Cause, words: Naming) -> str:
     apart = float(late[of.is_processor].max()) - first
     group, since = cause.group, "into this part of the run" if part else "after the first one"
     if group.account == NOT_BEGUN and cause.named and group.direct_s >= 0.1 * group.total_s:
-        begun = f"begins {_short(float(late[group.top]) - first)} {since}"
+        start = f"begins {_short(float(late[group.top]) - first)} {since}"
         if late[group.top] >= (1 - 1e-9) * of.duration_s:
-            begun = "has not begun yet"
-        return f"{capital(_who(cause, words))} {begun}, and the others wait for it{_call(cause, words)}"
+            start = "has not begun yet"
+        return f"{capital(_who(cause, words))} {start}, and the others wait for it{_call(cause, words)}"
     begins = f": some begin up to {_short(apart)} {since if part else 'after others'}"
     begins = begins if apart > 0.05 * of.duration_s else ""
     call = _call(cause, words) if group.account != NOT_BEGUN else ""
@@ -672,9 +672,9 @@ def _groups(of: Charges) -> list[Group]:
             if below[rows][:, _together(family)].any():
                 add((int(Account.COMPUTING), region, family), rows, False, _together(family))
     for account in np.unique(of.account[~computing]).tolist():
-        there = of.account == account
-        for region in np.unique(of.region[there]).tolist():
-            rows = there & (of.region == region)
+        of_account = of.account == account
+        for region in np.unique(of.region[of_account]).tolist():
+            rows = of_account & (of.region == region)
             place = -1 if account in _ANYWHERE else region
             family = -1
             if account == Account.MOVING:

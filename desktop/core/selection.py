@@ -55,7 +55,7 @@ class Suggestion:
     """A number of phases (parameters for ``budget``) with its reason in one sentence.
 
     `limit_reached`: the search ended at its limit although larger numbers might be better. `runner_up`: the
-    next best number and why it is not better, None if there is none. `chosen`: inner breakpoints chosen by
+    next best number and why it is not better, None if there is none. `breakpoints`: inner ones chosen by
     curve and structure together; None: those of the best fit of `n` phases.
     """
 
@@ -63,20 +63,20 @@ class Suggestion:
     reason: str
     limit_reached: bool = False
     runner_up: tuple[int, str] | None = None
-    chosen: tuple[Breakpoint, ...] | None = None
+    breakpoints: tuple[Breakpoint, ...] | None = None
 
-    def breaks(self, curve: StepCurve) -> tuple[float, ...] | None:
-        """(phases + 1,) the curve's start, the chosen breakpoints, its end, in seconds; None as `chosen`."""
-        if self.chosen is None:
+    def times(self, curve: StepCurve) -> tuple[float, ...] | None:
+        """(phases + 1,) the curve's start, the chosen breakpoints, its end, in seconds; None without."""
+        if self.breakpoints is None:
             return None
-        return (curve.start, *(one.time_s for one in self.chosen), curve.start + curve.duration)
+        return (curve.start, *(one.time_s for one in self.breakpoints), curve.start + curve.duration)
 
-    def fit(self, curve: StepCurve, swept: Sweep) -> PhaseFit:
-        """The suggested phases; `swept`: the sweep that `search` returned with the suggestion."""
-        breaks = self.breaks(curve)
-        if breaks is None:
-            return swept.fit(self.n)
-        fitted = fit_breakpoints(curve, breaks, swept.model, basis=swept.fits[0].basis)
+    def fit(self, curve: StepCurve, sweep: Sweep) -> PhaseFit:
+        """The suggested phases; `sweep`: the sweep that `search` returned with the suggestion."""
+        breakpoints = self.times(curve)
+        if breakpoints is None:
+            return sweep.fit(self.n)
+        fitted = fit_breakpoints(curve, breakpoints, sweep.model, basis=sweep.fits[0].basis)
         return replace(fitted, note=AS_SUGGESTED)
 
 
@@ -100,8 +100,8 @@ def search(
     ----------
     to : the sweep goes at least up to this n, and so does the search if it is beyond `LIMIT`.
     locked, stop, basis : as for `desktop.core.phases.fit`.
-    landmarks : structure of the run. If there is any, it decides together with the curve
-        (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
+    landmarks : structure of the run. If there is any, it and the curve
+        decide (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
         (`at_events`). None: the curve alone, as in the published tables. For a curve that is not the
         utilization, the curve alone also decides where as many phases without events fit it better, as a
         metric may be unrelated to them.
@@ -111,9 +111,9 @@ def search(
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
     if landmarks is not None and (landmarks.events or landmarks.things.size):
-        swept, suggested = _with_structure(curve, model, locked, to, stop, landmarks, basis)
-        if curve.quantity == PROCESSORS or _fits(curve, swept, suggested):
-            return swept, suggested
+        searched, suggestion = _with_structure(curve, model, locked, to, stop, landmarks, basis)
+        if curve.quantity == PROCESSORS or _fits(curve, searched, suggestion):
+            return searched, suggestion
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
     limit = max(LIMIT, last, to)
     searched = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
@@ -122,17 +122,17 @@ def search(
         searched = extend(curve, searched, further, locked=locked, stop=stop)
         suggestion = suggest(searched)
     if _at_the_end(searched, suggestion):
-        what = "parameters" if model == "budget" else "phases"
+        noun = "parameters" if model == "budget" else "phases"
         end = int(searched.n[-1])
-        reason = f"{suggestion.reason}; the search ended at its limit of {end} {what}, more may be better"
+        reason = f"{suggestion.reason}; the search ended at its limit of {end} {noun}, more may be better"
         suggestion = replace(suggestion, reason=reason, limit_reached=True)
     return extend(curve, searched, to, locked=locked, stop=stop), suggestion
 
 
-def _fits(curve: StepCurve, swept: Sweep, suggested: Suggestion) -> bool:
+def _fits(curve: StepCurve, sweep: Sweep, suggested: Suggestion) -> bool:
     """Whether the suggestion's total squared error is at most that of the sweep's fit of as many phases."""
-    taken = suggested.fit(curve, swept)
-    return taken.n not in swept.n or taken.sse <= swept.fit(taken.n).sse
+    fitted = suggested.fit(curve, sweep)
+    return fitted.n not in sweep.n or fitted.sse <= sweep.fit(fitted.n).sse
 
 
 def _with_structure(
@@ -156,19 +156,19 @@ def _with_structure(
     if choice is None:  # locked breakpoints are closer together than the shortest phase of the choice
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
 
-    def asked(breaks: Sequence[Breakpoint]) -> int:
+    def size(breakpoints: Sequence[Breakpoint]) -> int:
         """Number of phases between these breakpoints, or of their parameters for ``budget``."""
         if model != "budget":
-            return len(breaks) + 1
-        times = (curve.start, *(one.time_s for one in breaks), curve.start + curve.duration)
+            return len(breakpoints) + 1
+        times = (curve.start, *(one.time_s for one in breakpoints), curve.start + curve.duration)
         return fit_breakpoints(curve, times, model, basis=basis).requested
 
-    n, second = asked(choice.breaks), choice.runner_up
-    runner_up = None if second is None else (asked(second.breaks), second.reason)
-    suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
-    swept = extend(curve, alone, max(to, n), locked=locked, stop=stop)
-    fits = tuple(at_events(curve, one, landmarks, locked) for one in swept.fits)
-    return replace(swept, fits=fits), suggestion
+    n, second = size(choice.breakpoints), choice.runner_up
+    runner_up = None if second is None else (size(second.breakpoints), second.reason)
+    suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breakpoints)
+    searched = extend(curve, alone, max(to, n), locked=locked, stop=stop)
+    fits = tuple(at_events(curve, one, landmarks, locked) for one in searched.fits)
+    return replace(searched, fits=fits), suggestion
 
 
 def at_events(
@@ -182,24 +182,24 @@ def at_events(
     """
     if landmarks is None or not 1 < best.n <= SWEEP:
         return best
-    breaks, time = best.breaks.copy(), np.array([event.time_s for event in landmarks.events])
+    breakpoints, time = best.breaks.copy(), np.array([event.time_s for event in landmarks.events])
     moved = best
     for i in range(1, best.n):
         low, high = best.breakpoint_low[i], best.breakpoint_high[i]
         inside = np.flatnonzero((time >= low) & (time <= high))
-        if not inside.size or high - low <= 1e-9 * curve.duration or float(breaks[i]) in locked:
+        if not inside.size or high - low <= 1e-9 * curve.duration or float(breakpoints[i]) in locked:
             continue
         event = landmarks.events[
-            min(inside, key=lambda k: (not_shared(landmarks.events[k]), abs(time[k] - breaks[i])))
+            min(inside, key=lambda k: (not_shared(landmarks.events[k]), abs(time[k] - breakpoints[i])))
         ]
-        if not breaks[i - 1] < event.time_s < breaks[i + 1]:
+        if not breakpoints[i - 1] < event.time_s < breakpoints[i + 1]:
             continue
-        tried = breaks.copy()
-        tried[i] = event.time_s
+        trial = breakpoints.copy()
+        trial[i] = event.time_s
         degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
-        fitted = fit_breakpoints(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
+        fitted = fit_breakpoints(curve, trial, best.model, degrees=degrees, like=moved, basis=best.basis)
         if fitted.epsilon <= best.epsilon * (1 + 1e-9):
-            moved, breaks = fitted, tried
+            moved, breakpoints = fitted, trial
     if moved is best:
         return best
     return replace(
@@ -236,31 +236,31 @@ def events_at(best: PhaseFit, landmarks: Landmarks | None) -> list[list[Landmark
     ]
 
 
-def _at_the_end(swept: Sweep, suggestion: Suggestion) -> bool:
+def _at_the_end(sweep: Sweep, suggestion: Suggestion) -> bool:
     """Whether the sweep ends too early to judge the suggested number."""
-    return bool(swept.epsilon[-1] > 0 and 2 * suggestion.n > swept.n[-1])
+    return bool(sweep.epsilon[-1] > 0 and 2 * suggestion.n > sweep.n[-1])
 
 
 def _further(
     curve: StepCurve,
-    swept: Sweep,
+    sweep: Sweep,
     suggestion: Suggestion,
     limit: int,
     locked: Sequence[float],
     stop: Bytes | None,
 ) -> int:
     """The n up to which to continue the search; 0 to end it."""
-    last, epsilon = int(swept.n[-1]), float(swept.epsilon[-1])
+    last, epsilon = int(sweep.n[-1]), float(sweep.epsilon[-1])
     if last >= limit or epsilon == 0:
         return 0
-    if _at_the_end(swept, suggestion):
+    if _at_the_end(sweep, suggestion):
         return min(2 * last, limit)
     n = last
-    while suggestion.n == swept.n[0] and n < limit:
+    while suggestion.n == sweep.n[0] and n < limit:
         n = min(2 * n, limit)
-        own = swept.fits[0].basis
-        there = fit(curve, n, swept.model, locked=locked, bounds=(0.0, epsilon), stop=stop, basis=own).epsilon
-        if there < epsilon * np.sqrt(last / n) * np.exp(-_CLEAR):
+        basis = sweep.fits[0].basis
+        one = fit(curve, n, sweep.model, locked=locked, bounds=(0.0, epsilon), stop=stop, basis=basis)
+        if one.epsilon < epsilon * np.sqrt(last / n) * np.exp(-_CLEAR):
             return n
     return 0
 

@@ -5,8 +5,8 @@ function in orthogonal functions q0 to q3 and the squared error, and two neighbo
 as on a part of an interval the functions are combinations of the part's own. All integrals are exact: no
 quadrature, and no nearly equal numbers are subtracted.
 
-The kernels here are templates for any space: `own` represents its module, and `kernels` compiles them for it.
-Code that all models share (`desktop.core.partition`) is compiled once and calls a space's `go` by its
+The kernels here are templates for any space: `space` represents its module, and `kernels` compiles them for
+it. Code that all models share (`desktop.core.partition`) is compiled once and calls a space's `go` by its
 address, `MomentTree.go`.
 """
 
@@ -41,7 +41,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 #: Placeholder for the module of a space, replaced in `kernels`.
-own = ModuleType("own")
+space = ModuleType("space")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _TEMPLATES: list[tuple[Callable[..., object], FunctionType]] = []
 
@@ -92,16 +92,16 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
     tree = moment_tree(curve)
     if basis is None:
         return tree
-    known = curve.summaries.get(f"moments, {basis.model}")
+    cached = curve.summaries.get(f"moments, {basis.model}")
     rate = basis.rate * curve.unit
-    if not isinstance(known, MomentTree) or known.rate != rate:
+    if not isinstance(cached, MomentTree) or cached.rate != rate:
         compiled = kernels(basis.model)
-        known = tree._replace(space=basis.degree, rate=rate, price=basis.space.terms + 1)
-        known = known._replace(terms=np.empty((len(tree.nodes), COLUMNS)))
-        known = known._replace(go=address(compiled.go, known, 1, 0, 0.0, 0, 0.0, 0.0, 0.0))
-        compiled.build(known)
-        curve.summaries[f"moments, {basis.model}"] = known
-    return known
+        cached = tree._replace(space=basis.degree, rate=rate, price=basis.space.terms + 1)
+        cached = cached._replace(terms=np.empty((len(tree.nodes), COLUMNS)))
+        cached = cached._replace(go=address(compiled.go, cached, 1, 0, 0.0, 0, 0.0, 0.0, 0.0))
+        compiled.build(cached)
+        curve.summaries[f"moments, {basis.model}"] = cached
+    return cached
 
 
 def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -109,11 +109,11 @@ def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Flo
     (n, 4), of Legendre polynomials for degrees below 3."""
     value = c[:, 0] + u * c[:, 1] + (1.5 * u * u - 0.5) * c[:, 2]
     slope = c[:, 1] + 3 * u * c[:, 2]
-    own = degree > 2
-    if basis is not None and own.any():
-        own_values = np.empty((2, int(own.sum())))
-        kernels(basis.model).values(basis.rate, width[own], c[own], u[own], *own_values)
-        value[own], slope[own] = own_values
+    in_space = degree > 2
+    if basis is not None and in_space.any():
+        space_values = np.empty((2, int(in_space.sum())))
+        kernels(basis.model).values(basis.rate, width[in_space], c[in_space], u[in_space], *space_values)
+        value[in_space], slope[in_space] = space_values
     return value, slope
 
 
@@ -132,7 +132,7 @@ def kernels(model: str) -> SimpleNamespace:
     """The kernels below for a space, by name; each is compiled, or loaded from the folder of compiled
     kernels, when it is first called. Names of cached kernels identify the space and its formulas."""
     module = _compiled(_space(model).natural.__globals__)
-    names = globals() | {"own": module}
+    names = globals() | {"space": module}
     for how, function in _TEMPLATES:
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
         copy.__qualname__ = f"{function.__name__}-{model}-{module.digest:08x}"
@@ -163,8 +163,8 @@ def _compiled(names: dict[str, object]) -> ModuleType:
 def step(tree: MomentTree, w: float, height: float) -> Moments:
     """The moments of a part of a step."""
     x = abs(tree.rate) * w / 2
-    n2, n3 = own.norms(x)
-    return w, height, 0.0, 0.0, 0.0, 0.0, n2, n3, *own.shape(x)
+    n2, n3 = space.norms(x)
+    return w, height, 0.0, 0.0, 0.0, 0.0, n2, n3, *space.shape(x)
 
 
 @template(formula)
@@ -180,7 +180,7 @@ def joined(rate: float, a: Moments, b: Moments) -> Moments:
     # The mean is orthogonal to all other functions.
     a0, b0 = -t * difference, r * difference
     xa, xb = abs(rate) * wa / 2, abs(rate) * wb / 2
-    shape, left, right = own.split(rate, r, t, xa, (sa0, sa1, sa2, sa3, sa4), xb, (sb0, sb1, sb2, sb3, sb4))
+    shape, left, right = space.split(rate, r, t, xa, (sa0, sa1, sa2, sa3, sa4), xb, (sb0, sb1, sb2, sb3, sb4))
     l20, l21, l22, l23, l30, l31, l32, l33 = left
     r20, r21, r22, r23, r30, r31, r32, r33 = right
     # Squared norms as parts of the whole width.
@@ -193,7 +193,7 @@ def joined(rate: float, a: Moments, b: Moments) -> Moments:
     c2 += r20 * pb0 * b0 + r21 * pb1 * b1 + r22 * pb2 * b2 + r23 * pb3 * b3
     c2 /= n2
     n3, c3 = 0.0, 0.0
-    if own.TERMS > 3:
+    if space.TERMS > 3:
         n3 = l30 * l30 * pa0 + l31 * l31 * pa1 + l32 * l32 * pa2 + l33 * l33 * pa3
         n3 += r30 * r30 * pb0 + r31 * r31 * pb1 + r32 * r32 * pb2 + r33 * r33 * pb3
         c3 = l30 * pa0 * a0 + l31 * pa1 * a1 + l32 * pa2 * a2 + l33 * pa3 * a3
@@ -216,7 +216,7 @@ def joined(rate: float, a: Moments, b: Moments) -> Moments:
 def at_ends(rate: float, m: Moments) -> tuple[float, float]:
     """The values of the best function at its interval's left and right end, relative to the reference."""
     w, c0, c1, c2, c3, _, _, _, s0, s1, s2, s3, s4 = m
-    left2, left3, right2, right3 = own.ends(rate, abs(rate) * w / 2, (s0, s1, s2, s3, s4))
+    left2, left3, right2, right3 = space.ends(rate, abs(rate) * w / 2, (s0, s1, s2, s3, s4))
     return c0 - c1 + c2 * left2 + c3 * left3, c0 + c1 + c2 * right2 + c3 * right3
 
 
@@ -233,7 +233,7 @@ def keep_node(tree: MomentTree, z: Floats, m: Moments, w: float) -> None:
     """Store moments in a node's row; `w`: its width from the edges, as a sum of widths accumulates
     rounding."""
     z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
-    z[8], z[9], z[10], z[11], z[12] = own.shape(abs(tree.rate) * w / 2)
+    z[8], z[9], z[10], z[11], z[12] = space.shape(abs(tree.rate) * w / 2)
 
 
 @template(kernel)
@@ -270,12 +270,12 @@ def cut(
 ) -> tuple[float, Moments, int]:
     """As `desktop.core.tree.cut`: width of the part of a step that fits, moments with it, number of
     merges."""
-    rest = e - m[5]
-    if rest <= 0:
+    spare = e - m[5]
+    if spare <= 0:
         return 0.0, m, 0
     q = at_ends(rate, m)[1] - height
-    stiff = q * q - rest * (own.TERMS * own.TERMS / m[0])
-    t = rest / stiff if stiff * width > rest else 0.5 * width
+    stiff = q * q - spare * (space.TERMS * space.TERMS / m[0])
+    t = spare / stiff if stiff * width > spare else 0.5 * width
     low, high = 0.0, width
     merges = 0
     while True:
@@ -289,8 +289,8 @@ def cut(
             low = t
         gained = n[5] - m[5]
         q = at_ends(rate, n)[1] - height
-        divisor = rest * q * q * t - gained * (rest - gained)
-        guess = t * (rest * q * q * t) / divisor if divisor > 0 else 0.0
+        divisor = spare * q * q * t - gained * (spare - gained)
+        guess = t * (spare * q * q * t) / divisor if divisor > 0 else 0.0
         if not low < guess < high:
             guess = 0.5 * (low + high)
         if not low < guess < high or guess == t:
@@ -398,7 +398,7 @@ def describe(tree: MomentTree, j: Ints, o: Floats, c: Floats, error: Floats) -> 
 @template(inlined)
 def value_and_slope(rate: float, width: float, c: Floats, u: float) -> tuple[float, float]:
     """Value at u in [-1, 1] of a phase with coefficients c (4,), and the slope in u."""
-    q2, slope2, q3, slope3 = own.functions(rate, abs(rate) * width / 2, u)
+    q2, slope2, q3, slope3 = space.functions(rate, abs(rate) * width / 2, u)
     return c[0] + u * c[1] + c[2] * q2 + c[3] * q3, c[1] + c[2] * slope2 + c[3] * slope3
 
 
@@ -418,14 +418,14 @@ def between(rate: float, width: Floats, c: Floats, left: Floats, right: Floats, 
         p0, _ = value_and_slope(rate, width[i], c[i], a)
         p1, _ = value_and_slope(rate, width[i], c[i], b)
         x = abs(rate) * width[i] / 2
-        bent = own.bend(rate, x, c[i, 2], c[i, 3], a, b)
+        bent = space.bend(rate, x, c[i, 2], c[i, 3], a, b)
         out[0, i], out[1, i] = min(p0, p1) - bent, max(p0, p1) + bent
         if x * (b - a) < 1:
             total = 0.0
             for k in range(5):
-                there, _ = value_and_slope(rate, width[i], c[i], (a + b) / 2 + (b - a) / 2 * _NODES[k])
-                total += _WEIGHTS[k] * there
+                value, _ = value_and_slope(rate, width[i], c[i], (a + b) / 2 + (b - a) / 2 * _NODES[k])
+                total += _WEIGHTS[k] * value
             out[2, i] = total / 2
         else:
-            q2, q3 = own.means(rate, x, a, b)
+            q2, q3 = space.means(rate, x, a, b)
             out[2, i] = c[i, 0] + c[i, 1] * (a + b) / 2 + c[i, 2] * q2 + c[i, 3] * q3

@@ -10,9 +10,9 @@ from desktop.core.jit import kernel
 
 @kernel
 def stretches(
-    time: Ints, kind: Bytes, region: AnyArray, wanted: Flags, open_: Ints, state: Ints, begin: Ints, end: Ints
+    time: Ints, kind: Bytes, region: AnyArray, counts: Flags, open_: Ints, state: Ints, begin: Ints, end: Ints
 ) -> int:
-    """Set `begin`, `end` to the intervals in which any of the `wanted` regions (regions,) is open; returns
+    """Set `begin`, `end` to the intervals in which any region that `counts` (regions,) is open; returns
     their number.
 
     State of the events before: `open_` (regions,), how often each is open; `state` (2,), how many are open in
@@ -21,7 +21,7 @@ def stretches(
     n = 0
     for i in range(time.size):
         r = region[i]
-        if not wanted[r]:
+        if not counts[r]:
             continue
         if kind[i] == 0:
             if state[0] == 0:
@@ -47,17 +47,17 @@ def over_locations(place: Ints, value: Floats, count: int, mean: bool, level: Fl
     size = 1
     while size < count:
         size *= 2
-    sums, known = np.zeros(2 * size), np.zeros(size, np.bool_)
-    there = 0
+    sums, has_value = np.zeros(2 * size), np.zeros(size, np.bool_)
+    present = 0
     for i in range(place.size):
         at = place[i]
         now = not np.isnan(value[i])
-        there += int(now) - int(known[at])
-        known[at] = now
+        present += int(now) - int(has_value[at])
+        has_value[at] = now
         node = at + size
         sums[node] = value[i] if now else 0.0
         node //= 2
         while node:
             sums[node] = sums[2 * node] + sums[2 * node + 1]
             node //= 2
-        level[i] = sums[1] / there if mean and there else sums[1]
+        level[i] = sums[1] / present if mean and present else sums[1]

@@ -67,17 +67,17 @@ def block(
     first, and `did`, as recorded. A call with further operations does not wait in its send."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            what = key[i]
+            number = key[i]
             _, end_of = call_span(i, time, call, begins, ends)
-            if kind[i] == machine.SEND and waiting[what] == call[i] and call[i] >= 0:
+            if kind[i] == machine.SEND and waiting[number] == call[i] and call[i] >= 0:
                 alone = i + 1 == last[p] or call[i + 1] != call[i]
                 alone &= i == first[p] or call[i - 1] != call[i]
                 if alone:
-                    may[what] = machine.BLOCKING
-                    if point[i] < posted[what] < end_of:
-                        did[what] = machine.BLOCKING
-            elif kind[i] == machine.COMPLETE and point[i] < posted[what] < end_of:
-                did[what] = machine.DEFERRED
+                    may[number] = machine.BLOCKING
+                    if point[i] < posted[number] < end_of:
+                        did[number] = machine.BLOCKING
+            elif kind[i] == machine.COMPLETE and point[i] < posted[number] < end_of:
+                did[number] = machine.DEFERRED
 
 
 @kernel
@@ -98,35 +98,35 @@ def release(
     less where clocks contradict each other, so that none arrives after it was received."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            what = key[i]
+            number = key[i]
             if kind[i] == machine.PREFIX:
-                let_go[i] = latest[what]
-            if awaited(kind[i], root[what] == p):
-                latest[what] = max(latest[what], point[i])
+                let_go[i] = latest[number]
+            if awaited(kind[i], root[number] == p):
+                latest[number] = max(latest[number], point[i])
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            what = key[i]
-            if kind[i] == machine.RECEIVE and sent[what] > BEGIN:
-                ready = sent[what] if did[what] == machine.EAGER else max(sent[what], posted[what])
+            number = key[i]
+            if kind[i] == machine.RECEIVE and sent[number] > BEGIN:
+                ready = sent[number] if did[number] == machine.EAGER else max(sent[number], posted[number])
                 if over[i] < ready:  # zeros that are only read take no memory
-                    early[what] = over[i] - ready
+                    early[number] = over[i] - ready
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            what = key[i]
+            number = key[i]
             if kind[i] == machine.RECEIVE or kind[i] == machine.SEND or kind[i] == machine.COMPLETE:
-                if did[what] != machine.EAGER:
-                    arrives = max(sent[what], posted[what]) + early[what]
-                    if kind[i] == machine.SEND and did[what] == machine.BLOCKING:
+                if did[number] != machine.EAGER:
+                    arrives = max(sent[number], posted[number]) + early[number]
+                    if kind[i] == machine.SEND and did[number] == machine.BLOCKING:
                         let_go[i] = arrives
                         over[i] = max(over[i], arrives)
                     elif kind[i] != machine.SEND:
                         let_go[i] = arrives
                 elif kind[i] == machine.RECEIVE:
-                    let_go[i] = sent[what] + early[what]
+                    let_go[i] = sent[number] + early[number]
             elif kind[i] < machine.PREFIX and (
-                kind[i] == machine.N_TO_N or not awaited(kind[i], root[what] == p)
+                kind[i] == machine.N_TO_N or not awaited(kind[i], root[number] == p)
             ):
-                let_go[i] = latest[what]
+                let_go[i] = latest[number]
 
 
 @kernel
@@ -241,13 +241,13 @@ def move_pieces(
             if calls:
                 start += since[i] - span(before, died[p] if at_end else point[k], since[i])[0]
             mid = lasting(since[i], until[i], was[i], called[i], busy[i], calls)
-            other = until[i] - since[i] - was[i]
+            idle = until[i] - since[i] - was[i]
             rate = busy[i] / was[i] if was[i] > 0 else 0.0
-            rest = (mid - busy[i]) / other if other > 0 else 0.0
+            idle_rate = (mid - busy[i]) / idle if idle > 0 else 0.0
             spent = 0.0
             while j < of.size and of[j] == i:
                 length = float(end[j] - begin[j])
-                a[j] = start + spent * rate + (begin[j] - since[i] - spent) * rest
+                a[j] = start + spent * rate + (begin[j] - since[i] - spent) * idle_rate
                 b[j] = a[j] + length * rate
                 spent += length
                 j += 1
@@ -283,28 +283,28 @@ def moved_breakpoints(
                     continue
                 left, new = float(over[at]), went[at]
             if at + 1 < b:
-                right, there = float(point[at + 1]), new + gap[at + 1]
+                right, moved = float(point[at + 1]), new + gap[at + 1]
             else:
                 right = float(died[p])
                 i = point.size + p
-                there = new + lasting(since[i], until[i], was[i], called[i], busy[i], calls)
+                moved = new + lasting(since[i], until[i], was[i], called[i], busy[i], calls)
                 if calls:
                     low = over[a:b].max() if b > a else born[p]
-                    there += since[i] - max(low, born[p])
-            out[c, p] = new + (there - new) * (cut - left) / (right - left) if right > left else there
+                    moved += since[i] - max(low, born[p])
+            out[c, p] = new + (moved - new) * (cut - left) / (right - left) if right > left else moved
 
 
 @kernel
 def in_regions(
-    time: Ints, kind: Bytes, region: AnyArray, wanted: Ints, stack: Ints, state: Ints, low: Ints, high: Ints,
+    time: Ints, kind: Bytes, region: AnyArray, row_of: Ints, stack: Ints, state: Ints, low: Ints, high: Ints,
     reached: Ints, ticks: Floats, entered: Floats,
 ) -> None:  # fmt: skip
-    """Add the ticks with a wanted region innermost, and its enters, to the stretches of a location from `low`
-    to `high`. state: number of open regions, first stretch not over, time of the last event, stretch of the
-    last enter."""
+    """Add the ticks of regions that have a row (`row_of`, -1: none), and their enters, to the stretches of a
+    location, `low` to `high`. state: number of open regions, first stretch not over, time of the last event,
+    stretch of the last enter."""
     for i in range(time.size):
         depth = state[0]
-        top = wanted[stack[depth - 1]] if depth else -1
+        top = row_of[stack[depth - 1]] if depth else -1
         if top >= 0:
             j = state[1]
             while j < low.size and high[j] <= state[2]:
@@ -319,12 +319,12 @@ def in_regions(
         if kind[i] == 0:
             stack[depth] = region[i]
             state[0] += 1
-            if wanted[region[i]] >= 0:
+            if row_of[region[i]] >= 0:
                 j = state[3]
                 while j < low.size - 1 and reached[j] < time[i]:
                     j += 1
                 state[3] = j
-                entered[wanted[region[i]], j] += 1
+                entered[row_of[region[i]], j] += 1
         else:
             k = depth - 1
             while k >= 0 and stack[k] != region[i]:
@@ -341,7 +341,7 @@ def step_levels(begin: Floats, end: Floats, last: float, near: float, edges: Flo
     and ends are sorted separately. Times that differ by at most `near` are merged into the latest. Returns
     the number of edges; they are only counted if the arrays are empty."""
     n = i = j = 0
-    now, there, shown = 0.0, 0, -1
+    now, count, written = 0.0, 0, -1
     while i < begin.size or j < end.size:
         if j == end.size or (i < begin.size and begin[i] <= end[j]):
             time, change = begin[i], 1
@@ -350,17 +350,17 @@ def step_levels(begin: Floats, end: Floats, last: float, near: float, edges: Flo
             time, change = end[j], -1
             j += 1
         time = min(max(time, 0.0), last)
-        if time - now > near and there != shown:
+        if time - now > near and count != written:
             if edges.size:
                 edges[n] = now if n else 0.0
-                level[n] = there
-            shown = there
+                level[n] = count
+            written = count
             n += 1
         now = time
-        there += change
-    if last - now > near and there != shown:
+        count += change
+    if last - now > near and count != written:
         if edges.size:
             edges[n] = now if n else 0.0
-            level[n] = there
+            level[n] = count
         n += 1
     return n

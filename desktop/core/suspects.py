@@ -120,25 +120,25 @@ def _beside_active(y: Floats, terms: Floats, shifts: Floats, weight: Floats) -> 
     three degrees of freedom, or residuals within rounding."""
     rounding = 1e-24 * float(np.mean((y * weight) ** 2))
     every = np.concatenate([terms, shifts], axis=1)
-    chosen = _active(y * weight, every * weight[:, None], terms.shape[1])
-    if chosen is None:
+    sets = _active(y * weight, every * weight[:, None], terms.shape[1])
+    if sets is None:
         return None
     t, limit, expected, variance = np.zeros(len(y)), np.full(len(y), np.inf), y.copy(), np.zeros(len(y))
-    for one in {row.tobytes(): row for row in chosen}.values():
+    for one in {row.tobytes(): row for row in sets}.values():
         columns = np.concatenate([terms[:, one], shifts], axis=1)
         df = len(y) - columns.shape[1] - 1
         if df < 3:
             continue
-        fit, here = _Fit(y * weight, columns * weight[:, None]), (chosen == one).all(axis=1)
+        fit, in_set = _Fit(y * weight, columns * weight[:, None]), (sets == one).all(axis=1)
         without = fit.without() / df
-        here &= (without > max(1e-12 * fit.squares, rounding)) & np.isfinite(fit.left)
-        t[here] = fit.rest[here] / np.sqrt(without * fit.left)[here]
-        expected[here] = (y - fit.rest / fit.left / weight)[here]
-        limit[here], variance[here] = t_limit(df, LEVEL / len(y)), without[here]
+        in_set &= (without > max(1e-12 * fit.squares, rounding)) & np.isfinite(fit.left)
+        t[in_set] = fit.residual[in_set] / np.sqrt(without * fit.left)[in_set]
+        expected[in_set] = (y - fit.residual / fit.left / weight)[in_set]
+        limit[in_set], variance[in_set] = t_limit(df, LEVEL / len(y)), without[in_set]
     if not (variance > 0).any():
         return None
     worst = int(np.argmax(np.where(variance > 0, np.abs(t) / limit, -1)))
-    one, least = chosen[worst], float(variance[worst])
+    one, least = sets[worst], float(variance[worst])
     columns = np.concatenate([terms[:, one], shifts], axis=1)
     fit, count = _Fit(y * weight, columns * weight[:, None]), int(one.sum())
     values = fit.values - fit.moved(worst)
@@ -179,17 +179,17 @@ class _Fit:
         self.inverse = np.linalg.inv(r)
         inside = self.q.T @ y
         self.values = self.inverse @ inside
-        self.rest = y - self.q @ inside
+        self.residual = y - self.q @ inside
         left = 1 - (self.q**2).sum(1)
         # a trial that the model fits by a term of its own has no residual
         self.left = np.where(left > 1e-9, left, np.inf)
-        self.squares = float(self.rest @ self.rest)
+        self.squares = float(self.residual @ self.residual)
 
     def without(self) -> Floats:
         """(N,) residual sum of squares without each trial."""
-        return np.maximum(self.squares - self.rest**2 / self.left, 0.0)
+        return np.maximum(self.squares - self.residual**2 / self.left, 0.0)
 
     def moved(self, trial: int | slice = slice(None)) -> Floats:
         """Change of the values (c,) by one trial, or (N, c) by each."""
-        ratio = np.asarray(self.rest[trial] / self.left[trial])
+        ratio = np.asarray(self.residual[trial] / self.left[trial])
         return np.asarray(self.q[trial] @ self.inverse.T * ratio[..., None])

@@ -34,14 +34,14 @@ def nice_step(span: float, count: float) -> tuple[int, int]:
     return 1, e + 1
 
 
-def time_unit(span: float, asked: tuple[float, str] | None = None) -> tuple[float, str]:
+def time_unit(span: float, preferred: tuple[float, str] | None = None) -> tuple[float, str]:
     """The requested unit (seconds, name), else the most readable one for a visible span."""
-    return asked or next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
+    return preferred or next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
 
 
-def time_ticks(a: float, b: float, count: float, asked: tuple[float, str] | None = None) -> Ticks:
+def time_ticks(a: float, b: float, count: float, preferred: tuple[float, str] | None = None) -> Ticks:
     """At most about `count` ticks from `a` to `b` seconds, with an offset when labels would grow long."""
-    scale, unit = time_unit(b - a, asked)
+    scale, unit = time_unit(b - a, preferred)
     m, e = nice_step(b - a, count)
     step = m * 10.0**e
     first, last = math.ceil(a / step - 1e-9), math.floor(b / step + 1e-9)
@@ -54,7 +54,7 @@ def time_ticks(a: float, b: float, count: float, asked: tuple[float, str] | None
     decimals = max(0, round(math.log10(scale)) - e)
     numbers = range(first, last + 1)
     # A requested unit may give long numbers, which are grouped by three digits.
-    form = f",.{decimals}f" if asked is not None else f".{decimals}f"
+    form = f",.{decimals}f" if preferred is not None else f".{decimals}f"
     labels = [f"{(k - zero) * step / scale:{form}}".replace(",", "\u2009") for k in numbers]
     return Ticks([k * step for k in numbers], labels, unit, offset)
 

@@ -254,7 +254,7 @@ def climb(
             far = b + (s << depth << SHIFT)
             if s * (last - far) < 0 or node >= leaves >> depth:
                 break
-            pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))
+            pw, p0, p1, p2, pe = moments_of(tree, k, s, row(leaves, depth, node))
             n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
             merges += 1
             if lower(k, d, w + pw, n1, n2, ne) > e:
@@ -277,7 +277,7 @@ def lower(k: int, d: int, w: float, c1: float, c2: float, error: float) -> float
 
 
 @inlined
-def taken(tree: MomentTree, k: int, s: int, at: int) -> tuple[float, float, float, float, float]:
+def moments_of(tree: MomentTree, k: int, s: int, at: int) -> tuple[float, float, float, float, float]:
     """Width, coefficients and E_k of the node in row `at`."""
     node = tree.nodes[at]
     pw, p1, p2 = node[4], s * node[1], node[2]
@@ -304,7 +304,7 @@ def descend(
         node = (b >> SHIFT >> depth) - back
         if s * (last - far) < 0 or node >= leaves >> depth or node < 0:
             continue
-        pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))
+        pw, p0, p1, p2, pe = moments_of(tree, k, s, row(leaves, depth, node))
         n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
         merges += 1
         if ne <= e:
@@ -340,17 +340,17 @@ def cut(
 
     Returns t, coefficients and E_k with it, and the number of merges. dE_k/dt = (p(end) - height)².
     """
-    rest = e - error
-    if rest <= 0:
+    spare = e - error
+    if spare <= 0:
         return 0.0, c0, c1, c2, error, 0
     q = c0 + c1 + c2 - height
     # For a constant E = error + t w q²/(w + t), which is solved directly. For higher degrees the end of a
     # fit yields (k+1)² times as readily as its mean, a good first guess; then Newton's method in 1/t and
     # 1/(E - error), where the constant's curve is a straight line.
     yielding = (k + 1) * (k + 1) / w
-    stiff = q * q - rest * yielding
-    t = rest / stiff if stiff * width > rest else 0.5 * width
-    if k == 0 and stiff * width <= rest:
+    stiff = q * q - spare * yielding
+    t = spare / stiff if stiff * width > spare else 0.5 * width
+    if k == 0 and stiff * width <= spare:
         t = width
     low, high = 0.0, width
     merges = 0
@@ -365,8 +365,8 @@ def cut(
             low = t
         gained = ne - error
         q = n0 + n1 + n2 - height
-        divisor = rest * q * q * t - gained * (rest - gained)
-        guess = t * (rest * q * q * t) / divisor if divisor > 0 else 0.0
+        divisor = spare * q * q * t - gained * (spare - gained)
+        guess = t * (spare * q * q * t) / divisor if divisor > 0 else 0.0
         if not low < guess < high:
             guess = 0.5 * (low + high)
         if not low < guess < high or guess == t:

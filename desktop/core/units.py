@@ -20,7 +20,7 @@ def set_time_unit(name: str) -> None:
     _time_unit = name
 
 
-def asked_unit() -> tuple[float, str] | None:
+def preferred_unit() -> tuple[float, str] | None:
     """Seconds and name of the requested unit of time, None if there is none."""
     return (TIME_UNITS[_time_unit], _time_unit) if _time_unit else None
 
@@ -43,9 +43,9 @@ def scale(span: float, unit: str) -> Scale:
 
 def time_scale(span_s: float) -> Scale:
     """`scale` for times; a unit is used from two of it on, as on axes, and none is above seconds."""
-    asked = asked_unit()
-    if asked is not None:
-        return Scale(*asked)
+    unit = preferred_unit()
+    if unit is not None:
+        return Scale(*unit)
     return scale(min(abs(span_s) / 2, 1.0), "s")
 
 
@@ -111,10 +111,10 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
     """
     if unit == "B" and abs(value) < 1000 and value == round(value):
         return f"{value:.0f} B"  # whole bytes
-    chosen = _prefix(abs(value) if math.isfinite(value) else 0.0, unit)
-    if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
-        return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
-    return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
+    prefix = _prefix(abs(value) if math.isfinite(value) else 0.0, unit)
+    if unit == "s" and preferred_unit() is not None and abs(value) >= 1e7 * prefix.factor:
+        return f"{value / prefix.factor:,.0f} {prefix.symbol}".replace(",", "\u2009").replace("-", "−")
+    return f"{digits(value / prefix.factor, significant)} {prefix.symbol}".rstrip()
 
 
 def margin(value: float, error: float, unit: str, significant: int = 2) -> str:

@@ -11,11 +11,11 @@ from desktop.core.open_regions import BEGIN
 
 
 @kernel
-def put_in_places(where: AnyArray, filled: Ints, order: Ints) -> None:
+def put_in_places(place: AnyArray, filled: Ints, order: Ints) -> None:
     """Set `order` (n,) to the indices sorted by their place `where`; filled (places,): begin of each."""
-    for i in range(where.size):
-        order[filled[where[i]]] = i
-        filled[where[i]] += 1
+    for i in range(place.size):
+        order[filled[place[i]]] = i
+        filled[place[i]] += 1
 
 
 @kernel
@@ -133,38 +133,38 @@ def count_kinds(first: Ints, last: Ints, kind: Bytes) -> Ints:
 
 
 @kernel
-def meet_in_order(time: Ints, peer: Ints, when: Ints, other: Ints, row: Ints) -> None:
+def meet_in_order(time: Ints, peer: Ints, when: Ints, end_peer: Ints, row: Ints) -> None:
     """Set `row` (n,) to the index of the message end (m,) with equal time and peer, both sorted by these;
     unchanged if there is none."""
     k = 0
     for i in range(time.size):
-        while k < when.size and (when[k] < time[i] or (when[k] == time[i] and other[k] < peer[i])):
+        while k < when.size and (when[k] < time[i] or (when[k] == time[i] and end_peer[k] < peer[i])):
             k += 1
-        if k < when.size and when[k] == time[i] and other[k] == peer[i]:
+        if k < when.size and when[k] == time[i] and end_peer[k] == peer[i]:
             row[i] = k
             k += 1
 
 
 @kernel
 def outer_calls(
-    time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, opened: Ints, depth: int, since: int,
+    time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, open_count: Ints, depth: int, since: int,
     outer: int, n: int, begin: Ints, end: Ints, regions: AnyArray,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Intervals (room,) in which any region that `speaks` is open, with the outermost one, from the n-th on.
-    Returns n, -1 if there is not enough room, and the state for the next block; `opened` (regions,) counts
-    open regions."""
+    Returns n, -1 if there is not enough room, and the state for the next block; `open_count` (regions,)
+    counts open regions."""
     for i in range(time.size):
         r = np.int64(region[i])
         if not speaks[r]:
             continue
         if kind[i] == 0:
-            opened[r] += 1
+            open_count[r] += 1
             depth += 1
             if depth == 1:
                 since = time[i]
                 outer = int(r)
-        elif opened[r] > 0:
-            opened[r] -= 1
+        elif open_count[r] > 0:
+            open_count[r] -= 1
             depth -= 1
             if depth == 0:
                 if n == begin.size:
@@ -177,24 +177,24 @@ def outer_calls(
 
 
 @kernel
-def spent_before(time: Ints, begin: Ints, end: Ints, what: Bytes, counts: Flags, out: Ints) -> None:
+def spent_before(time: Ints, begin: Ints, end: Ints, kinds: Bytes, counts: Flags, out: Ints) -> None:
     """Set `out` to the ticks before each time of intervals (n,) of kinds that count; all in order of time."""
     k, before = 0, 0
     for i in range(time.size):
         while k + 1 < begin.size and begin[k + 1] <= time[i]:
-            before += end[k] - begin[k] if counts[what[k]] else 0
+            before += end[k] - begin[k] if counts[kinds[k]] else 0
             k += 1
         out[i] = before
-        if k < begin.size and counts[what[k]]:
+        if k < begin.size and counts[kinds[k]]:
             out[i] += max(min(time[i], end[k]) - begin[k], 0)
 
 
 @kernel
-def are_those(begin: Ints, end: Ints, what: Bytes, counts: Flags, others: Ints, until: Ints) -> bool:
+def are_those(begin: Ints, end: Ints, kinds: Bytes, counts: Flags, others: Ints, until: Ints) -> bool:
     """Whether the intervals of kinds that count are exactly the others (m,)."""
     n = 0
     for i in range(begin.size):
-        if counts[what[i]]:
+        if counts[kinds[i]]:
             if n == others.size or begin[i] != others[n] or end[i] != until[n]:
                 return False
             n += 1
@@ -242,7 +242,7 @@ def clipped(begin: Ints, end: Ints, since: Ints, until: Ints, out: Ints) -> int:
 
 
 @kernel
-def spent_until(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints, cuts: Ints, out: Ints) -> None:
+def spent_until(begin: Ints, end: Ints, kinds: Bytes, every: int, sums: Ints, cuts: Ints, out: Ints) -> None:
     """Add to `out` (cuts, kinds) the ticks of each kind before each cut, of intervals (n,) in order and
     without overlap. sums (n // every + 1, kinds): sums of all intervals before each `every`-th one."""
     for c in range(cuts.size):
@@ -252,22 +252,22 @@ def spent_until(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints, cut
         for i in range(block * every, begin.size):
             if begin[i] >= cuts[c]:
                 break
-            out[c, what[i]] += min(end[i], cuts[c]) - begin[i]
+            out[c, kinds[i]] += min(end[i], cuts[c]) - begin[i]
 
 
 @kernel
-def sums_of(begin: Ints, end: Ints, what: Bytes, every: int, sums: Ints) -> None:
+def sums_of(begin: Ints, end: Ints, kinds: Bytes, every: int, sums: Ints) -> None:
     """Set `sums` of `spent_until`."""
     for i in range(begin.size):
         if i and i % every == 0:
             for k in range(sums.shape[1]):
                 sums[i // every, k] += sums[i // every - 1, k]
         if i // every + 1 < sums.shape[0]:
-            sums[i // every + 1, what[i]] += end[i] - begin[i]
+            sums[i // every + 1, kinds[i]] += end[i] - begin[i]
 
 
 @kernel
-def held_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
+def held_by(begin: Ints, end: Ints, location: Ints, out: Ints) -> int:
     """Waits (n,) for one lock, sorted by end, in pieces (4, pieces): begin, end, the location that held the
     lock, and the wait. Returns their number, including those without room."""
     n = 0
@@ -277,25 +277,25 @@ def held_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
         while k < i:
             since = until
             until = min(end[k + 1], end[i])
-            if k >= 0 and where[k] != where[i] and until > since:
+            if k >= 0 and location[k] != location[i] and until > since:
                 if n < out.shape[1]:
-                    out[0, n], out[1, n], out[2, n], out[3, n] = since, until, where[k], i
+                    out[0, n], out[1, n], out[2, n], out[3, n] = since, until, location[k], i
                 n += 1
             k += 1
     return n
 
 
 @kernel
-def met_by(begin: Ints, end: Ints, where: Ints, out: Ints) -> int:
+def met_by(begin: Ints, end: Ints, location: Ints, out: Ints) -> int:
     """The same for barriers, waits sorted by begin: each until the last one enters that is in it when the
     wait ends."""
     n = 0
     for i in range(begin.size):
         k = np.searchsorted(begin, end[i], side="right") - 1
-        while k > i and end[k] < end[i] and begin[k] > begin[i] and where[k] == where[i]:
+        while k > i and end[k] < end[i] and begin[k] > begin[i] and location[k] == location[i]:
             k -= 1
-        if k > i and where[k] != where[i] and begin[k] > begin[i]:
+        if k > i and location[k] != location[i] and begin[k] > begin[i]:
             if n < out.shape[1]:
-                out[0, n], out[1, n], out[2, n], out[3, n] = begin[i], begin[k], where[k], i
+                out[0, n], out[1, n], out[2, n], out[3, n] = begin[i], begin[k], location[k], i
             n += 1
     return n

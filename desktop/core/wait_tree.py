@@ -45,9 +45,9 @@ def who_hangs(
         out = np.empty((4, _ROWS), np.int64)
         rows, at = hang(order, at, begin, end, who, partner, family, parent, link, below, last, left_out, out)
         parts.append(tuple(out[:, :rows]))
-    time, where, column, number = (np.concatenate(one) for one in zip(*parts, strict=True))
-    by_place = np.argsort(where, kind="stable")
-    return time[by_place], where[by_place], column[by_place], number[by_place], left_out
+    time, location, column, number = (np.concatenate(one) for one in zip(*parts, strict=True))
+    by_place = np.argsort(location, kind="stable")
+    return time[by_place], location[by_place], column[by_place], number[by_place], left_out
 
 
 @kernel

@@ -68,16 +68,16 @@ def answer(
         nothing_yet = (
             f"Nothing can be said of {response} yet: there is no standard error to judge the effects by."
         )
-        what = (
+        step = (
             f"run the {waiting} trials that are left" if waiting else "run replicates, two of each treatment"
         )
-        return SptAnswer((nothing_yet,), (), math.nan, what)
+        return SptAnswer((nothing_yet,), (), math.nan, step)
     beyond = [e for e in effects.effects if abs(e.value) > limits[e.term]]
     named = sorted((e for e in mains if e in beyond), key=lambda e: -abs(e.value))
     others = [e for e in mains if e not in named]
     # All intervals of the family contain the true values at once with 95 %.
     bound = max((abs(e.value) + limits[e.term] for e in others), default=math.nan)
-    what = _subject(response)
+    subject = _subject(response)
     sentences = []
     for place, e in enumerate(named):
         place_words, cost = _place(e, factors), _cost(effects, e, unit, factors, delays_s)
@@ -85,7 +85,7 @@ def answer(
             sentences.append(f"{place_words} makes it faster when it is delayed: {cost}.")
         elif place == 0:
             most = " most" if len(named) > 1 else ""
-            sentences.append(f"{place_words} is what {what} depends on{most}: {cost}.")
+            sentences.append(f"{place_words} is what {subject} depends on{most}: {cost}.")
         else:
             sentences.append(f"Then {place_words}: {cost}.")
     pairs = sorted((e for e in beyond if len(e.members) > 1), key=lambda e: -abs(e.value))
@@ -94,9 +94,9 @@ def answer(
         more = f" ({len(pairs)} interactions stand out)" if len(pairs) > 1 else ""
         sentences.append(f"{names} depend on each other: {_amount(effects, pairs[0], unit)}{more}.")
     if others:
-        subject = "Nothing else" if named else f"Nothing that was tried changes {what}"
+        start = "Nothing else" if named else f"Nothing that was tried changes {subject}"
         above = f"above {_number(effects, bound, unit)} (95 %)"
-        sentences.append(f"{subject} {above}." if named else f"{subject} by more than {above[6:]}.")
+        sentences.append(f"{start} {above}." if named else f"{start} by more than {above[6:]}.")
     return SptAnswer(
         tuple(sentences),
         tuple(e.term for e in named),
@@ -179,8 +179,8 @@ def _limit(effects: Effects, effect: Effect) -> float:
     if effects.error == "none" or not effect.se > 0 or not effect.df > 0:
         return math.nan
     # Terms chosen after looking at them have a limit of their own.
-    chosen = effects.limit.value if effects.limit.kind == "selected" else 0.0
-    return max(_beyond(len(effects.effects), effect.df), chosen) * effect.se
+    selected = effects.limit.value if effects.limit.kind == "selected" else 0.0
+    return max(_beyond(len(effects.effects), effect.df), selected) * effect.se
 
 
 def _is_delay(name: str, factors: Mapping[str, Factor]) -> bool:
@@ -193,8 +193,8 @@ def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
     if one is None or not one.place:
         return effect.term
     # Tables and plots use the name of the factor.
-    own = one.routine.rpartition("::")[2]
-    return one.place if effect.term == own else f"{one.place} ({effect.term})"
+    name = one.routine.rpartition("::")[2]
+    return one.place if effect.term == name else f"{one.place} ({effect.term})"
 
 
 def _cost(

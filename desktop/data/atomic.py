@@ -39,9 +39,9 @@ def place_of(target: Path) -> Path:
         mode = place.lstat().st_mode
     except FileNotFoundError:
         return place
-    for test, what in _OTHERS:
+    for test, kind in _OTHERS:
         if test(mode):
-            raise FileError(f"cannot be written, it is {what}", file=target, hint="choose another name")
+            raise FileError(f"cannot be written, it is {kind}", file=target, hint="choose another name")
     return place
 
 

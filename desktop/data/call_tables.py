@@ -73,20 +73,20 @@ class Intervals(NamedTuple):
 
     begin: Ints
     end: Ints
-    what: Bytes
+    kind: Bytes
     sums: Ints
 
     @classmethod
-    def of(cls, begin: Ints, end: Ints, what: Bytes, kinds: int) -> Intervals:
+    def of(cls, begin: Ints, end: Ints, kind: Bytes, kinds: int) -> Intervals:
         sums = np.zeros((begin.size // _EVERY + 1, kinds), np.int64)
-        sums_of(begin, end, what, _EVERY, sums)
-        return cls(begin, end, what, sums)
+        sums_of(begin, end, kind, _EVERY, sums)
+        return cls(begin, end, kind, sums)
 
     def between(self, begin: Ints, end: Ints) -> Ints:
         """(ranges, kinds) ticks of each kind."""
         cuts = np.concatenate([begin, end])
         until = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
-        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, until)
+        spent_until(self.begin, self.end, self.kind, _EVERY, self.sums, cuts, until)
         inside: Ints = until[begin.size :] - until[: begin.size]
         return inside
 
@@ -110,11 +110,11 @@ def entered(store: TraceStore, regions: Flags) -> Ints:
     return counts
 
 
-def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
+def in_places(location: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
     """Order (n,) by location and time (stable); where each location begins (places + 1,)."""
-    start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
-    order = np.empty(where.size, np.int64)
-    put_in_places(where, start[:-1].copy(), order)
+    start = np.concatenate([[0], np.cumsum(np.bincount(location, minlength=places))]).astype(np.int64)
+    order = np.empty(location.size, np.int64)
+    put_in_places(location, start[:-1].copy(), order)
     for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
         part = order[a:b]
         when = time[part]
@@ -143,9 +143,9 @@ def request_times(kind: Bytes, request: NDArray[np.uint64], time: Ints) -> Ints:
         rows = rows[np.argsort(request[rows], kind="stable")]
         a, b = rows[:-1], rows[1:]
         pairs = (request[a] == request[b]) & (kind[a] == first) & (kind[b] == last)
-        begun, over = a[pairs], b[pairs]
+        begin, over = a[pairs], b[pairs]
         if of_first:
-            times[begun] = time[over]
+            times[begin] = time[over]
         else:
-            times[over] = time[begun]
+            times[over] = time[begin]
     return times

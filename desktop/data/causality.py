@@ -150,8 +150,8 @@ class Causality:
         self._violations, most_s = _contradictions(store.clock, rules.repairs(store))
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
-        events, *others = (int(store.places(name)[:, 1].sum()) for name in _NUMBERED)
-        if max(events // 2, sum(others)) > MOST:
+        events, *counts = (int(store.places(name)[:, 1].sum()) for name in _NUMBERED)
+        if max(events // 2, sum(counts)) > MOST:
             raise StoreError(
                 f"who waited for whom is known of {MOST} calls and operations at most, the trace has more",
                 hint="open a part of it",
@@ -188,10 +188,10 @@ class Causality:
         sender, receiver = sender.astype(np.int32), receiver.astype(np.int32)
         sent, arrived = corrected(sent, sender, *clocks), corrected(arrived, receiver, *clocks)
         step()
-        where, time, key = [sender, receiver], [sent, arrived], [np.arange(sent.size, dtype=np.int32)] * 2
-        kind = [np.full(sent.size, what, np.uint8) for what in (ideal.SEND, ideal.RECEIVE)]
-        known = [depends(text) for text in store.texts]
-        of_text = np.array([-1 if one is None else one.pattern for one in known], np.int64)
+        location, time, key = [sender, receiver], [sent, arrived], [np.arange(sent.size, dtype=np.int32)] * 2
+        kind = [np.full(sent.size, code, np.uint8) for code in (ideal.SEND, ideal.RECEIVE)]
+        dependences = [depends(text) for text in store.texts]
+        of_text = np.array([-1 if one is None else one.pattern for one in dependences], np.int64)
         is_barrier = np.array([(mpi_call(text) or text.lower()) == "barrier" for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
@@ -210,7 +210,7 @@ class Causality:
             of_kind = of_text[matched.operation]
             late, who = np.empty(begin.size, np.int64), np.empty(begin.size, np.int64)
             wait_kernels.waited_for(matched.start, of_kind, matched.location, begin, is_root, late, who)
-            where.append(matched.location.astype(np.int32))
+            location.append(matched.location.astype(np.int32))
             time.append(begin)
             kind.append(np.repeat(of_kind, members).astype(np.uint8))
             key.append(np.repeat(np.arange(instances, instances + members.size, dtype=np.int32), members))
@@ -224,7 +224,7 @@ class Causality:
             instances += members.size
         self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sent_most, got_most)))
         step()
-        order, start = in_places(np.concatenate(where), np.concatenate(time), places)
+        order, start = in_places(np.concatenate(location), np.concatenate(time), places)
         step()
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
@@ -275,8 +275,8 @@ class Causality:
             )
             if wait_kernels.are_those(begin, end, doing, moves, since, until):
                 return since.size, None
-            chosen = moves[doing]
-            return since.size, (begin[chosen], end[chosen])
+            moving = moves[doing]
+            return since.size, (begin[moving], end[moving])
 
         for i, (n, moving) in enumerate(self._each(walk, progress)):
             self._moving.append(moving)
@@ -285,8 +285,8 @@ class Causality:
             if first < room[i]:  # nested regions of communication took no space
                 for column in columns:
                     column[first : first + n] = column[room[i] : room[i] + n]
-            own = operations.call[operations.start[i] : operations.start[i + 1]]
-            own[own >= 0] += first
+            op_calls = operations.call[operations.start[i] : operations.start[i + 1]]
+            op_calls[op_calls >= 0] += first
         self.calls = Calls(start, *(column[: start[-1]] for column in columns))
 
     def _each(self, work: Callable[[int], _T], progress: Progress) -> Iterator[_T]:
@@ -357,30 +357,30 @@ class Causality:
         time, peer, request = columns
         time = self._clocks[location].common(time)
         matches = request_times(kind, request.astype(np.uint64), time)
-        own = slice(operations.start[location], operations.start[location + 1])
+        part = slice(operations.start[location], operations.start[location + 1])
         for outward, kinds, of_messages in (
             (True, SENDS, messages.receiver),
             (False, RECEIVES, messages.sender),
         ):
             rows = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
             rows = rows[np.lexsort((peer[rows], time[rows]))]
-            ops = np.flatnonzero(operations.kind[own] == (ideal.SEND if outward else ideal.RECEIVE))
-            keys = operations.key[own][ops]
-            other = address[of_messages[keys]]
-            order = np.lexsort((other, operations.time[own][ops]))
-            keys, other, when = keys[order], other[order], operations.time[own][ops][order]
+            ops = np.flatnonzero(operations.kind[part] == (ideal.SEND if outward else ideal.RECEIVE))
+            keys = operations.key[part][ops]
+            partner = address[of_messages[keys]]
+            order = np.lexsort((partner, operations.time[part][ops]))
+            keys, partner, when = keys[order], partner[order], operations.time[part][ops][order]
             of_row = np.full(rows.size, -1, np.int64)
-            wait_kernels.meet_in_order(time[rows], peer[rows].astype(np.int64), when, other, of_row)
-            there = of_row >= 0
-            rows, keys = rows[there], keys[of_row[there]]
-            known = matches[rows]
+            wait_kernels.meet_in_order(time[rows], peer[rows].astype(np.int64), when, partner, of_row)
+            matched = of_row >= 0
+            rows, keys = rows[matched], keys[of_row[matched]]
+            times = matches[rows]
             if outward:
                 waits[keys] &= ~requested[rows]
-                mine = requested[rows] & (known > BEGIN)
-                completed[keys[mine]] = known[mine]
+                mine = requested[rows] & (times > BEGIN)
+                completed[keys[mine]] = times[mine]
             else:
-                mine = known > BEGIN
-                messages.posted[keys[mine]] = known[mine]
+                mine = times > BEGIN
+                messages.posted[keys[mine]] = times[mine]
 
     # ---- waits
 
@@ -409,8 +409,8 @@ class Causality:
             best, late = np.full((2, n), BEGIN)  # the latest that each call waited for, and for what
             account, partner = np.zeros(n, np.uint8), np.full(n, -1, np.int32)
             state = best, late, account, partner, np.full(n, -1, np.int32), held[a:b]
-            own = slice(operations.start[i], operations.start[i + 1])
-            ours = operations.call[own], operations.kind[own], operations.key[own]
+            part = slice(operations.start[i], operations.start[i + 1])
+            ours = operations.call[part], operations.kind[part], operations.key[part]
             sender = messages.sent, messages.sender, int(Account.LATE_SENDER)
             wait_kernels.offer_received(a, *ours, *sender, end, *state)
             mine = slice(of_place[i], of_place[i + 1])
@@ -424,21 +424,21 @@ class Causality:
                 end,
                 *state,
             )
-            members = self._member[own], self._needed, self._partner, kinds
+            members = self._member[part], self._needed, self._partner, kinds
             wait_kernels.offer_collective(
                 a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state
             )
             if asks.any():
                 self._ask(asks[calls.region[a:b]], i, end, state)
             waiting = np.flatnonzero(best > begin)
-            where, released = partner[waiting], late[waiting]
+            awaited, released = partner[waiting], late[waiting]
             partner_call = np.full(waiting.size, -1, np.int32)
-            wait_kernels.call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
+            wait_kernels.call_of_partner(awaited, released, calls.start, calls.begin, calls.end, partner_call)
             return (
                 (waiting + a).astype(np.int32),
                 best[waiting],
                 account[waiting],
-                where,
+                awaited,
                 released,
                 partner_call,
                 state[4][waiting],
@@ -476,14 +476,14 @@ class Causality:
             w = slice(waits.start[i], waits.start[i + 1])
             waited = calls.begin[waits.call[w]], waits.until[w]
             at = unknown[slice(*np.searchsorted(unknown, (a, b)))]
-            begin, end, what = *waited, waits.account[w]
+            begin, end, account = *waited, waits.account[w]
             if at.size:
                 begin, end = np.append(begin, calls.begin[at]), np.append(end, calls.end[at])
-                what = np.append(what, np.full(at.size, Account.UNKNOWN, np.uint8))
+                account = np.append(account, np.full(at.size, Account.UNKNOWN, np.uint8))
                 order = np.argsort(begin, kind="stable")
-                begin, end, what = begin[order], end[order], what[order]
+                begin, end, account = begin[order], end[order], account[order]
             begin, end, of = self._in_communication(i, begin, end)
-            pieces = Intervals.of(begin, end, what[of], len(Account))
+            pieces = Intervals.of(begin, end, account[of], len(Account))
             doubted = a + np.flatnonzero(self._depends[a:b]) if self._violations else np.zeros(0, np.int64)
             begin, end = calls.begin[doubted], calls.end[doubted]
             ends = begin + np.minimum(end - begin, self._most)
@@ -681,12 +681,12 @@ def _most_calls(store: TraceStore, speaks: Bytes) -> Ints:
 
 def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
     """How many checks contradict the clocks in use, and by how many seconds at most."""
-    known = clock.details
-    if repaired and "repaired" in known:
-        return int(known["repaired"]), float(known["most_repaired_s"])
+    details = clock.details
+    if repaired and "repaired" in details:
+        return int(details["repaired"]), float(details["most_repaired_s"])
     if repaired:
         return clock.violations_after, np.inf
-    return clock.violations_before, float(known.get("most_before_s", np.inf))
+    return clock.violations_before, float(details.get("most_before_s", np.inf))
 
 
 def unmatched(sends: int, receives: int) -> str:

@@ -121,12 +121,12 @@ class Causes:
             calls.begin[waits.call], waits.until, calls.end[waits.call], np.maximum(met, waits.until),
         )  # fmt: skip
         self._clocks = causality.rules.clocks(store)
-        there = np.array([at.first is not None and at.last is not None for at in store.locations], bool)
-        first, self.ends = np.full((2, there.size), np.iinfo(np.int64).min)
-        for i in np.flatnonzero(there).tolist():
+        alive = np.array([at.first is not None and at.last is not None for at in store.locations], bool)
+        first, self.ends = np.full((2, alive.size), np.iinfo(np.int64).min)
+        for i in np.flatnonzero(alive).tolist():
             clock, at = self._clocks[i], store.locations[i]
             first[i], self.ends[i] = clock.common(at.first or 0), clock.common(at.last or 0)
-        self.start = int(first[there].min()) if there.any() else 0
+        self.start = int(first[alive].min()) if alive.any() else 0
         self.segments = self._segments(progress)
         progress.step(0, 0, "delay costs")
         self.costs: Costs = delay_costs(
@@ -138,7 +138,7 @@ class Causes:
         self._passed_on[self.waits.partner < 0] = 0.0
         progress.step(0, 0, "critical path")
         self.slack = self._slack()
-        self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: there.size * there.any()])
+        self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: alive.size * alive.any()])
 
     def name(self, region: int) -> str:
         """The name of a region, also of the two that are none."""
@@ -152,7 +152,7 @@ class Causes:
         starts = np.searchsorted(waits.location, np.arange(places + 1))
         room = sum(store.rows("events", i) + 3 for i in range(places)) + 2 * waits.location.size
         time = np.empty((2, room), np.int64)
-        what, wait = np.empty(room, np.int32), np.empty(room, np.int32)
+        doing, wait = np.empty(room, np.int32), np.empty(room, np.int32)
         first = np.zeros(places + 1, np.int64)
         regions = OpenRegions(no_classes(len(store.regions)))
         n = 0
@@ -173,11 +173,11 @@ class Causes:
                 edges = np.maximum.accumulate(np.concatenate(times))
                 a, b = starts[i : i + 2]
                 n += cut(
-                    edges, np.concatenate(tops), waits.begin[a:b], waits.end[a:b], a, time[:, n:], what[n:],
+                    edges, np.concatenate(tops), waits.begin[a:b], waits.end[a:b], a, time[:, n:], doing[n:],
                     wait[n:],
                 )  # fmt: skip
             first[i + 1] = n
-        return Segments(first, time[0, :n], time[1, :n], what[:n], wait[:n])
+        return Segments(first, time[0, :n], time[1, :n], doing[:n], wait[:n])
 
     def _meetings(self) -> Meetings:
         """The n-to-n collectives."""
@@ -190,8 +190,8 @@ class Causes:
         np.maximum.at(time, which, operations.time[row])
         inside = operations.call[row]
         leave = time[which]
-        known = inside >= 0
-        leave[known] = np.maximum(leave[known], calls.end[inside[known]])
+        in_call = inside >= 0
+        leave[in_call] = np.maximum(leave[in_call], calls.end[inside[in_call]])
         order = np.lexsort((location, which))
         return Meetings(
             np.searchsorted(location, np.arange(places + 1)), time[which], leave, which.astype(np.int64),
@@ -208,36 +208,36 @@ class Causes:
         calls, operations, waits = causality.calls, causality.operations, causality.waits
         places = len(self.store.locations)
         kind, key = operations.kind, operations.key
-        where = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
+        location = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
         # Nodes: operations, on which others depend; calls, which depend on others; ends of locations.
         released = calls.begin.copy()
         released[waits.call] = waits.until
-        own = operations.call
-        inside = np.flatnonzero((own >= 0) & (kind != ideal.RECEIVE))
-        np.maximum.at(released, own[inside], operations.time[inside])
+        op_call = operations.call
+        inside = np.flatnonzero((op_call >= 0) & (kind != ideal.RECEIVE))
+        np.maximum.at(released, op_call[inside], operations.time[inside])
         needed = np.flatnonzero(kind != ideal.RECEIVE).astype(np.int32)
         m = calls.begin.size
         late = np.flatnonzero((waits.account == Account.LATE_RECEIVER) & (waits.partner_call >= 0))
-        begun = waits.partner_call[late]  # calls whose begin a sender waited for
+        begins = waits.partner_call[late]  # calls whose begin a sender waited for
         instances = causality.collectives.root.size
         size = needed.size + m + late.size + places
         time_of = np.empty(size, np.int64)
         at_operation = np.full(kind.size, -1, np.int32)
         at_call, at_begin = np.empty(m, np.int32), np.empty(late.size, np.int32)
-        order = np.argsort(begun, kind="stable")
+        order = np.argsort(begins, kind="stable")
         first = np.zeros(places + 1, np.int64)
         for i in range(places):
             (a, b), (c, d) = calls.start[i : i + 2], np.searchsorted(needed, operations.start[i : i + 2])
-            mine = order[slice(*np.searchsorted(begun[order], (a, b)))]
+            mine = order[slice(*np.searchsorted(begins[order], (a, b)))]
             time = np.concatenate(
-                [operations.time[needed[c:d]], released[a:b], calls.begin[begun[mine]], self.ends[i : i + 1]]
+                [operations.time[needed[c:d]], released[a:b], calls.begin[begins[mine]], self.ends[i : i + 1]]
             )
             # In a call what others depend on comes first: all of it is started before anything is waited for.
-            step = 2 * own[needed[c:d]].astype(np.int64)
+            step = 2 * op_call[needed[c:d]].astype(np.int64)
             outside = np.flatnonzero(step < 0)  # operations between calls
             step[outside] = 2 * (a + np.searchsorted(calls.begin[a:b], time[outside], side="right")) - 1
             step = np.concatenate(
-                [step, 2 * np.arange(a, b) + 1, 2 * begun[mine].astype(np.int64), [2 * m + 2]]
+                [step, 2 * np.arange(a, b) + 1, 2 * begins[mine].astype(np.int64), [2 * m + 2]]
             )
             by_time = np.lexsort((time, step))
             place = np.empty(time.size, np.int64)
@@ -249,29 +249,29 @@ class Causes:
             at_begin[mine] = place[d - c + b - a : -1]
         source, target = [at_begin], [at_call[waits.call[late]]]
         messages = causality.messages
-        received = own[messages.receive]
+        received = op_call[messages.receive]
         good = received >= 0
         source.append(at_operation[messages.send[good]])
         target.append(at_call[received[good]])
         process = process_of(self.store)
         root = causality.collectives.root
-        rows = np.flatnonzero((kind != ideal.SEND) & (kind != ideal.RECEIVE) & (own >= 0))
-        is_root = (root[key[rows]] >= 0) & (process[where[rows]] == process[root[key[rows]]])
+        rows = np.flatnonzero((kind != ideal.SEND) & (kind != ideal.RECEIVE) & (op_call >= 0))
+        is_root = (root[key[rows]] >= 0) & (process[location[rows]] == process[root[key[rows]]])
         gives = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, is_root, ~is_root)
         takes = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, ~is_root, is_root)
         scans = kind[rows] == ideal.PREFIX
-        for chosen, ends, ours in ((gives & ~scans, source, target), (takes & ~scans, target, source)):
+        for mask, ends, ours in ((gives & ~scans, source, target), (takes & ~scans, target, source)):
             nodes = at_operation if ends is source else at_call
-            members = rows[chosen]
-            ends.append(nodes[members] if ends is source else nodes[own[members]])
+            members = rows[mask]
+            ends.append(nodes[members] if ends is source else nodes[op_call[members]])
             ours.append(size + key[members])  # one node for all that an n-to-n operation needs
         # In a scan each needs those before it: a chain of nodes, one per member.
         scan = rows[scans]
-        scan = scan[np.lexsort((where[scan], key[scan]))]
+        scan = scan[np.lexsort((location[scan], key[scan]))]
         link = np.arange(size + instances, size + instances + scan.size, dtype=np.int32)
         next_ = np.flatnonzero(key[scan[1:]] == key[scan[:-1]])
         source += [at_operation[scan], link[next_], link[next_]]
-        target += [link, link[next_ + 1], at_call[own[scan[next_ + 1]]]]
+        target += [link, link[next_ + 1], at_call[op_call[scan[next_ + 1]]]]
         more = np.full(instances + scan.size, BEGIN)
         time_of, since = np.concatenate([time_of, more]), np.concatenate([time_of, more])
         heads, tails = np.concatenate(source), np.concatenate(target)

@@ -39,7 +39,7 @@ SERIES = 6
 MANY = 3000
 #: Most rows of a legend; most cells with numbers written into them.
 _LEGEND_ROWS, _NUMBERED = 4, 1024
-Way = Literal["x", "y"]
+AxisName = Literal["x", "y"]
 #: Colours of cells from the least to the most, at equal steps. Cividis has uniform lightness and is safe for
 #: the colour-blind; Viridis is reversed on a light background.
 _RAMPS = {
@@ -61,9 +61,9 @@ def ramp(colours: str, parts: ArrayLike, dark: bool) -> Bytes:
 @cache
 def _ramp_table(colours: str, turned: bool) -> Bytes:
     """(1021, 3): finer than the 255 levels of a colour, so that neighbours differ by at most one."""
-    known = np.array(_RAMPS[colours], np.float64)[:: -1 if turned else 1]
-    places = np.linspace(0, len(known) - 1, 1021)
-    levels = [np.interp(places, np.arange(len(known)), column) for column in known.T]
+    ramp = np.array(_RAMPS[colours], np.float64)[:: -1 if turned else 1]
+    places = np.linspace(0, len(ramp) - 1, 1021)
+    levels = [np.interp(places, np.arange(len(ramp)), column) for column in ramp.T]
     return np.asarray(np.rint(np.stack(levels, axis=1)), np.uint8)
 
 
@@ -139,11 +139,11 @@ class Axis:
 
     def place(self, values: ArrayLike, low: float = math.nan) -> Floats:
         """Positions of values on the axis: log10 if it is logarithmic, `low` or NaN where undefined."""
-        given = np.asarray(values, np.float64)
+        numbers = np.asarray(values, np.float64)
         if not self.log:
-            return given
+            return numbers
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(given > 0, np.log10(given), low)
+            return np.where(numbers > 0, np.log10(numbers), low)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +174,11 @@ class Cells:
         """The values of the first and the last colour."""
         if self.limits is not None:
             return self.limits
-        known = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
-        if not known.size:
+        finite = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
+        if not finite.size:
             return (1.0, 1.0)
-        low = float(known.min())
-        return low if self.log else min(0.0, low), float(known.max())
+        low = float(finite.min())
+        return low if self.log else min(0.0, low), float(finite.max())
 
     @cached_property
     def parts(self) -> Floats:
@@ -195,7 +195,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Highlight:
     """The selection along the first axis, which may change often: a line at `x` with a mark at `y`, or a band
     over row number `row`, and a fainter one over the row at the pointer. `label`: its text in the legend."""
 
@@ -225,7 +225,7 @@ class Content:
     horizontal_bars: bool = False
     selected: frozenset[int] = field(default_factory=frozenset)
     cells: Cells | None = None
-    chosen: Chosen | None = None
+    chosen: Highlight | None = None
     notes: tuple[tuple[float, float, str], ...] = ()
     axes: bool = True
     square: bool = False
@@ -253,8 +253,8 @@ class Content:
             (c.values.shape, c.colours, c.log, c.ends, c.selected, c.start, c.numbers, c.measure, c.across)
             for c in (a, b)
         ]
-        rest = [vars(content) | {"cells": None, "empty": ""} for content in (self, other)]
-        return alike[0] == alike[1] and rest[0] == rest[1]
+        fields = [vars(content) | {"cells": None, "empty": ""} for content in (self, other)]
+        return alike[0] == alike[1] and fields[0] == fields[1]
 
     def values(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: positions of all marks along the axes of the picture."""
@@ -280,24 +280,24 @@ class AxisChoice:
     log: bool | None = None
 
 
-def may_log(content: Content, way: Way) -> bool:
+def may_log(content: Content, which: AxisName) -> bool:
     """Whether an axis can be logarithmic: it has numbers, some of them positive, and no bars or times."""
-    axis = content.x if way == "x" else content.y
+    axis = content.x if which == "x" else content.y
     if axis.categories or axis.time or not content.axes or content.cells is not None or not content.series:
         return False
     along = "y" if content.horizontal_bars else "x"
-    if way != along and any(s.kind == "bars" for s in content.series):
+    if which != along and any(s.kind == "bars" for s in content.series):
         return False
-    given = np.concatenate([v[np.isfinite(v)] for v in _along(content, way)] or [np.empty(0)])
-    return bool(given.size and (given > 0).any() and (axis.floor or (given > 0).all()))
+    values = np.concatenate([v[np.isfinite(v)] for v in _along(content, which)] or [np.empty(0)])
+    return bool(values.size and (values > 0).any() and (axis.floor or (values > 0).all()))
 
 
-def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content:
+def with_choices(content: Content, choices: Mapping[AxisName, AxisChoice]) -> Content:
     """The chart with the requested axes, as far as possible."""
     axes = {"x": content.x, "y": content.y}
-    for way, choice in choices.items():
-        axis = axes[way]
-        if choice.log is not None and (not choice.log or may_log(content, way)):
+    for which, choice in choices.items():
+        axis = axes[which]
+        if choice.log is not None and (not choice.log or may_log(content, which)):
             axis = replace(axis, log=choice.log)
         ends = (choice.low, choice.high)
         if not axis.categories and all(v is None or not axis.log or v > 0 for v in ends):
@@ -306,7 +306,7 @@ def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content
             )
             if low is None or high is None or low < high:
                 axis = replace(axis, low=low, high=high)
-        axes[way] = axis
+        axes[which] = axis
     return replace(content, x=axes["x"], y=axes["y"])
 
 
@@ -322,9 +322,9 @@ def words(content: Content) -> dict[str, str]:
     return texts | {f"series {i + 1}": label for i, label in content.legend if i >= 0}
 
 
-def with_words(content: Content, given: Mapping[str, str]) -> Content:
+def with_words(content: Content, changes: Mapping[str, str]) -> Content:
     """The chart with replaced texts, see `words`."""
-    texts = words(content) | dict(given)
+    texts = words(content) | dict(changes)
     chosen = content.chosen
     if chosen is not None and "chosen" in texts:
         chosen = replace(chosen, label=texts["chosen"])
@@ -374,24 +374,24 @@ def table(content: Content) -> Iterator[tuple[object, ...]]:
 # ------------------------------------------------------------------ layout
 
 
-def _along(content: Content, way: Way) -> list[Floats]:
+def _along(content: Content, which: AxisName) -> list[Floats]:
     """All values that determine the range of an axis."""
     # A band may exceed the picture: the series it belongs to determines the range.
     firm = [s for s in content.series if s.kind != "band"] or list(content.series)
-    if way == ("y" if content.horizontal_bars else "x"):
+    if which == ("y" if content.horizontal_bars else "x"):
         return [s.x for s in firm]
     values = [v for s in firm for v in (s.y, s.low, s.high if s.kind != "boxes" else None) if v is not None]
     return [*values, np.array([v for v, _ in content.levels])]
 
 
-def _range(content: Content, way: Way) -> tuple[float, float]:
+def _range(content: Content, which: AxisName) -> tuple[float, float]:
     """The ends of an axis, log10 of them if it is logarithmic."""
-    axis = content.x if way == "x" else content.y
+    axis = content.x if which == "x" else content.y
     if axis.categories:
         return (-0.5, len(axis.categories) - 0.5) if content.cells else (-0.6, len(axis.categories) - 0.4)
-    if way == "x" and content.cells is not None and content.cells.across is not None:
+    if which == "x" and content.cells is not None and content.cells.across is not None:
         return content.cells.across
-    values = _along(content, way) + ([np.array([v for v, _ in content.verticals])] if way == "x" else [])
+    values = _along(content, which) + ([np.array([v for v, _ in content.verticals])] if which == "x" else [])
     flat = np.concatenate([v.ravel() for v in values] or [np.empty(0)])
     flat = axis.place(flat[np.isfinite(flat)])
     flat = flat[np.isfinite(flat)]
@@ -689,8 +689,8 @@ def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[floa
     # The first number is always shown; others too close to a shown one are not.
     first = math.ceil(low)
     step = marks.positions[1] - marks.positions[0] if len(marks.positions) > 1 else 1.0
-    rest = [v for v in marks.positions if v - first >= 0.8 * step and v <= high]
-    return Ticks([float(first), *rest], [format_number(v) for v in (first, *rest)])
+    later = [v for v in marks.positions if v - first >= 0.8 * step and v <= high]
+    return Ticks([float(first), *later], [format_number(v) for v in (first, *later)])
 
 
 def _legend(content: Content, width: float, line: float, measure: Measure) -> tuple[list[float], list[Entry]]:
@@ -728,16 +728,16 @@ def _limits(laid: Layout, measure: Measure) -> Iterator[Word]:
     for x, name in upright:
         if name:
             wide = measure(name)
-            way = 1 if x + wide + 0.3 * line <= laid.right else -1
+            direction = 1 if x + wide + 0.3 * line <= laid.right else -1
             # The shortest bars are at the bottom.
             y = laid.bottom - 0.6 * line if content.horizontal_bars else laid.top + 0.5 * line
-            yield Word(name, x + way * (0.3 * line + wide / 2), y, wide)
+            yield Word(name, x + direction * (0.3 * line + wide / 2), y, wide)
 
 
 def _names(laid: Layout, measure: Measure) -> Iterator[Word]:
     """Names beside marks, placed where they do not cover each other if possible."""
     line = laid.line
-    taken: list[tuple[float, float, float, float]] = []
+    occupied: list[tuple[float, float, float, float]] = []
     for series in laid.content.series:
         xs, ys = laid.marks(series) if series.labels else (np.empty(0), np.empty(0))
         for k in sorted(series.labels):
@@ -756,8 +756,8 @@ def _names(laid: Layout, measure: Measure) -> Iterator[Word]:
                 b for b in boxes
                 if b[0] >= laid.left and b[2] <= laid.right and b[1] >= laid.top and b[3] <= laid.bottom
             ] or boxes[:1]  # fmt: skip
-            box = next((b for b in inside if not any(_meet(b, other) for other in taken)), inside[0])
-            taken.append(box)
+            box = next((b for b in inside if not any(_meet(b, other) for other in occupied)), inside[0])
+            occupied.append(box)
             yield Word(text, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, w)
 
 

@@ -153,8 +153,8 @@ class _Check:
         for at, process in zip(self._source.locations, self._process.tolist(), strict=True):
             if at.first is not None and at.last is not None:
                 first[process], last[process] = min(first[process], at.first), max(last[process], at.last)
-        there = last >= first
-        return np.where(there, first, 0), int((last - first)[there].max(initial=0))
+        present = last >= first
+        return np.where(present, first, 0), int((last - first)[present].max(initial=0))
 
     def _none(self) -> _Correction:
         none = np.zeros(self._n, np.int64)
@@ -209,8 +209,8 @@ class _Check:
             counted.odd = _plus(counted.odd, *_lateness(late[~even]))
             if bounds is not None:
                 bounds.add_collectives(held.only(even) if half else held)
-            for part, chosen in zip(lines, (even, ~even), strict=False):
-                part.add_collectives(held.only(chosen))
+            for part, mask in zip(lines, (even, ~even), strict=False):
+                part.add_collectives(held.only(mask))
         wrong, odd = np.zeros((2, 3), np.int64)
         for m in self._messages(first):
             both = m.sender, m.receiver, m.sent, m.received, m.certain
@@ -224,8 +224,8 @@ class _Check:
             if bounds is not None:
                 bounds.add_messages(*_only(sure & even if half else sure, *ends[:2], m.received - m.sent))
             if lines:
-                for part, chosen in zip(lines, (sure & even, sure & ~even), strict=True):
-                    part.add_messages(*_only(chosen, *ends))
+                for part, mask in zip(lines, (sure & even, sure & ~even), strict=True):
+                    part.add_messages(*_only(mask, *ends))
             if matched is not None:
                 matched(m)
         counted.wrong = _plus(counted.wrong, 0, *wrong.tolist())
@@ -238,7 +238,7 @@ class _Check:
         as_recorded = self._go(none, bounds, matched=matched, first=True)
         low, high = np.full(self._n, -np.inf), np.full(self._n, np.inf)
         solution = bounds.solve()
-        chosen, after = none, as_recorded
+        correction, after = none, as_recorded
         if solution is not None:
             low, high = solution.low, solution.high
         if as_recorded.wrong.checks:
@@ -255,11 +255,11 @@ class _Check:
                     most = LESS * float(solution.least.std())
                     drifts = not few and len(parts) == 2 and parts[0].moved(parts[1]) <= most
                     lines = self._lines(as_recorded, parts) if drifts else None
-                    chosen, after = lines or (shifted, self._shifted(shifted))
-            if chosen is none and (as_recorded.wrong.most > least or not few):
-                chosen, after = self._lines(as_recorded, parts) or (chosen, after)
-            if chosen is none and solution is None:
-                chosen.repair = "impossible"
+                    correction, after = lines or (shifted, self._shifted(shifted))
+            if correction is none and (as_recorded.wrong.most > least or not few):
+                correction, after = self._lines(as_recorded, parts) or (correction, after)
+            if correction is none and solution is None:
+                correction.repair = "impossible"
         place = self._process
         sends, receives, unequal = self._tally.tolist()
         return ClockResult(
@@ -270,11 +270,11 @@ class _Check:
             disagreeing=self._disagreeing,
             before=as_recorded.wrong,
             after=after.wrong,
-            repair=chosen.repair,
-            shift=chosen.shift[place],
-            drift=chosen.drift[place],
+            repair=correction.repair,
+            shift=correction.shift[place],
+            drift=correction.drift[place],
             origin=self._origin[place],
-            off=chosen.off[place],
+            off=correction.off[place],
             low=low[place],
             high=high[place],
         )
@@ -287,8 +287,8 @@ class _Check:
         solution = bounds.solve()
         if solution is None:
             return False
-        tried = _Correction("shift", solution.least, np.zeros(self._n), np.zeros(0))
-        return 2 * self._go(tried).odd.total < as_recorded.odd.total
+        correction = _Correction("shift", solution.least, np.zeros(self._n), np.zeros(0))
+        return 2 * self._go(correction).odd.total < as_recorded.odd.total
 
     def _shifted(self, correction: _Correction) -> _Pass:
         """The result of shifts; they may be off as far as any line that does as well. Finding that takes
@@ -312,8 +312,8 @@ class _Check:
         if not parts:
             return None
         even, odd = parts
-        tried = self._line(even)
-        if tried is None or 2 * self._go(tried[0]).odd.total >= as_recorded.odd.total:
+        fitted = self._line(even)
+        if fitted is None or 2 * self._go(fitted[0]).odd.total >= as_recorded.odd.total:
             return None
         for _ in range(4):
             corrected = self._line(even, odd)
@@ -347,9 +347,9 @@ def _roots_differ(instances: Instances, pattern: Ints) -> int:
     return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
 
 
-def _only(chosen: Flags, *columns: Ints) -> tuple[Ints, ...]:
-    """The selected rows (n,)."""
-    return columns if chosen.all() else tuple(column[chosen] for column in columns)
+def _only(keep: Flags, *columns: Ints) -> tuple[Ints, ...]:
+    """The rows (n,) to keep."""
+    return columns if keep.all() else tuple(column[keep] for column in columns)
 
 
 def _lateness(late: Ints) -> tuple[int, int, int, int]:

@@ -25,7 +25,7 @@ STEPS, FEW = 1 << 13, 1 << 17
 _FORM = np.dtype("<f4")
 
 
-def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
+def remote_coarse(store: TraceStore, rules: Rules) -> Utilization | None:
     """Processors in each activity, as means over `STEPS` equal parts of the run; None if the exact curve is
     here or arrives as soon, or the coarse one cannot be fetched."""
     far = store.elsewhere
@@ -50,7 +50,7 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
 
 
 def coarse_for(store: TraceStore, progress: Progress) -> bytes:
-    """The answer for `coarse_there`, on the machine of the store.
+    """The answer for `remote_coarse`, on the machine of the store.
 
     Raises
     ------

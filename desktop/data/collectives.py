@@ -98,12 +98,12 @@ def holds(
     data = np.maximum(instances.sent, instances.received)
     some = np.maximum.reduceat(data, first) > 0 if first.size else np.zeros(0, bool)
 
-    def chosen(rule: Ints, own: Ints) -> Flags:
+    def needed(rule: Ints, own: Ints) -> Flags:
         whole = (rule == ALWAYS) | ((rule == UNIFORM) & some)
         picked: Flags = np.repeat(whole, members) | (np.repeat(rule == OWN, members) & (own > 0))
         return picked
 
-    source, target = chosen(sources, instances.sent), chosen(targets, instances.received)
+    source, target = needed(sources, instances.sent), needed(targets, instances.received)
     root = np.maximum.reduceat(instances.root, first) if first.size else np.zeros(0, np.int64)
     of_root = np.repeat(root >= 0, members) & (
         process[instances.location] == process[np.repeat(root, members)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 #: What a table shows.
-Shown = Union["DataFrame", ArrayTable]
+AnyTable = Union["DataFrame", ArrayTable]
 Texts = list[list[str]]
 #: Rows inspected to find the width of a column.
 SAMPLED = 200
@@ -151,23 +151,23 @@ def _objects(values: Sequence[object]) -> AnyArray:
     return objects
 
 
-def _array(shown: Shown, name: str) -> AnyArray:
+def _array(table: AnyTable, name: str) -> AnyArray:
     """A column: as numbers or truth values, else as objects."""
-    if isinstance(shown, ArrayTable):
-        return shown.values[name]
-    values = shown[name]
+    if isinstance(table, ArrayTable):
+        return table.values[name]
+    values = table[name]
     return np.asarray(values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object))
 
 
-def names_of(shown: Shown) -> list[str]:
-    return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
+def names_of(table: AnyTable) -> list[str]:
+    return list(table.values if isinstance(table, ArrayTable) else table.columns)
 
 
-def index_of(shown: Shown | None) -> AnyArray | None:
+def index_of(table: AnyTable | None) -> AnyArray | None:
     """(K,) the index of the rows; None: their numbers from 0."""
-    if isinstance(shown, ArrayTable) or shown is None:
-        return None if shown is None else shown.index
-    return np.asarray(shown.index.to_numpy())
+    if isinstance(table, ArrayTable) or table is None:
+        return None if table is None else table.index
+    return np.asarray(table.index.to_numpy())
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
@@ -188,11 +188,11 @@ def unit_scale(unit: str, values: Iterable[float]) -> Scale:
 class ColumnCells:
     """One column of a frame under its declaration: texts, sort order, text for filters."""
 
-    def __init__(self, column: Column, shown: Shown) -> None:
+    def __init__(self, column: Column, table: AnyTable) -> None:
         self.column = column
-        values = self.values = _array(shown, column.source)
+        values = self.values = _array(table, column.source)
         self.numeric = values.dtype.kind in "iufb"
-        units = shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
+        units = table.units if isinstance(table, ArrayTable) else table.attrs.get("units", {})
         unit = units.get(column.source, "")
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
@@ -202,26 +202,26 @@ class ColumnCells:
         elif unit and not column.unit:
             of = np.zeros(0)
             if self.numeric:
-                of = _array(shown, column.like or column.source).astype(float, copy=False)
+                of = _array(table, column.like or column.source).astype(float, copy=False)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
-        self.labels = _array(shown, column.label) if column.label else None
-        self.swatches = _array(shown, column.swatch) if column.swatch else None
+        self.labels = _array(table, column.label) if column.label else None
+        self.swatches = _array(table, column.swatch) if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:SAMPLED]))
         self.right = not texts and not column.check
         self._texts: dict[tuple[int, int], str] = {}  # used to measure, then to paint
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
-    def like(self, known: ColumnCells) -> int:
+    def like(self, previous: ColumnCells) -> int:
         """How many rows, from the first on, equal those of a column with the same declaration; their texts
         are reused."""
         beside = self.labels, self.swatches, self.column.choices
-        if self.scale != known.scale or any(one is not None for one in beside):
+        if self.scale != previous.scale or any(one is not None for one in beside):
             return 0
-        many = min(len(self.values), len(known.values))
-        others = np.flatnonzero(self.values[:many] != known.values[:many])
-        same = int(others[0]) if others.size else many
-        self._texts = {(k, fewer): text for (k, fewer), text in known._texts.items() if k < same}
+        many = min(len(self.values), len(previous.values))
+        differing = np.flatnonzero(self.values[:many] != previous.values[:many])
+        same = int(differing[0]) if differing.size else many
+        self._texts = {(k, fewer): text for (k, fewer), text in previous._texts.items() if k < same}
         return same
 
     def value(self, k: int) -> Value:
@@ -305,20 +305,20 @@ class ColumnCells:
         return [value.casefold() if isinstance(value, str) else "" for value in self.values]
 
 
-def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
+def cell_texts(table: AnyTable, columns: Sequence[Column]) -> Texts:
     """Headings with units, and all rows of a frame as text."""
-    cells = [ColumnCells(column, shown) for column in columns]
+    cells = [ColumnCells(column, table) for column in columns]
     return [
         [one.head for one in cells],
         *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
     ]
 
 
-def aligned(shown: Shown, columns: Sequence[Column]) -> list[str]:
+def aligned(table: AnyTable, columns: Sequence[Column]) -> list[str]:
     """A table as lines of text, headings first: numbers right-aligned, words left-aligned, columns that are
     empty in every row left out. Numbers use keyboard characters, so that they can be copied."""
     shown_columns = []
-    for cells in (ColumnCells(column, shown) for column in columns):
+    for cells in (ColumnCells(column, table) for column in columns):
         texts = [cells.head, *(cells.text(k) for k in range(len(cells.values)))]
         width = max(map(len, texts))
         if any(texts[1:]) or len(texts) == 1:

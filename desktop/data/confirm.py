@@ -63,12 +63,12 @@ def setting_of(experiment: Experiment, names: Iterable[str]) -> tuple[int, ...]:
     ------
     ValueError : there is no such factor.
     """
-    wanted = list(names)
-    unknown = next((name for name in wanted if name not in experiment.names), None)
+    raised = list(names)
+    unknown = next((name for name in raised if name not in experiment.names), None)
     if unknown is not None:
         raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(experiment.names)}")
     levels = zip(experiment.names, experiment.lowest, strict=True)
-    return tuple(1 if name in wanted else low for name, low in levels)
+    return tuple(1 if name in raised else low for name, low in levels)
 
 
 def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str, ...]:
@@ -169,8 +169,8 @@ def judged(
     both = np.array([*variances, more * prediction.se**2])
     all_df = pooled_df(both, np.array([*dfs, prediction.df or 1.0])) if both.any() else float(dfs.sum())
     difference = measured - expected
-    chosen = tuple(replace(one, part=more * one.part) for one in prediction.chosen)
-    limit = _limit(difference, float(np.sqrt(both.sum())), all_df, chosen, prediction.count)
+    effects = tuple(replace(one, part=more * one.part) for one in prediction.chosen)
+    limit = _limit(difference, float(np.sqrt(both.sum())), all_df, effects, prediction.count)
     low, high = measured - margin, measured + margin
     verdict: Verdict
     if abs(difference) > limit:
@@ -196,7 +196,7 @@ def _understated(prediction: Prediction, runs: Sequence[Floats]) -> float:
     return min(max(squares / df / prediction.noise, 1.0), _LARGEST)
 
 
-def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffect], count: int) -> float:
+def _limit(difference: float, se: float, df: float, effects: Sequence[ChosenEffect], count: int) -> float:
     """The |difference| that is exceeded in at most 5 % of cases if the prediction is right.
 
     An effect chosen as the largest is, on average, predicted too large, and one was more likely to be named
@@ -210,17 +210,17 @@ def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffec
 
     if not se > 0:
         return 0.0
-    if not chosen:
+    if not effects:
         return t_limit(df) * se
     edge = np.sinh(np.linspace(0.0, math.asinh(t_limit(df, 1e-12)), _POINTS))
     chance, df = -np.diff(stdtr(df, -edge)), min(df, 1e9)
     size = np.append((edge[1:] + edge[:-1]) / 2, (edge[1:] + edge[:-1]) / -2)
     noise = np.sqrt((df + (difference / se) ** 2) / (df + size**2))
     named, first = np.ones((2, size.size), bool)
-    for one in chosen:
-        other = one.size - one.part / se**2 * (size * noise * se - difference)
-        named &= other > one.limit * noise
-        first &= other > one.least
+    for one in effects:
+        adjusted = one.size - one.part / se**2 * (size * noise * se - difference)
+        named &= adjusted > one.limit * noise
+        first &= adjusted > one.least
 
     def passed(level: float, used: Flags) -> float:
         within = np.cumsum(chance * used.reshape(2, -1).sum(0))
@@ -254,18 +254,18 @@ def run_confirmation(
     levels, lowest = setting_of(experiment, names), experiment.lowest
     if levels == lowest:
         raise ValueError("the setting is the unperturbed program itself; name a factor")
-    known = [r.name for r in experiment.responses]
-    if response is not None and response not in known:
+    columns = [r.name for r in experiment.responses]
+    if response is not None and response not in columns:
         raise ExperimentError(f"has no response {response!r}", file=experiment.folder)
-    at = known.index(response) if response is not None else 0
+    at = columns.index(response) if response is not None else 0
     prediction = predicted(effects, [float(v) if v > 0 else -1.0 for v in levels])
-    taken: Mapping[str, list[float]] = {"unperturbed": [], "setting": []}
+    measured: Mapping[str, list[float]] = {"unperturbed": [], "setting": []}
     path = experiment.folder / CONFIRMATION
     generator = np.random.default_rng((experiment.plan.seed, 1))
     with Journal(experiment), path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not file.tell():
-            writer.writerow(["setting", *known])
+            writer.writerow(["setting", *columns])
         runner.measure_base(progress)
         for _ in range(experiment.program.warm_up):
             runner.one(experiment, lowest, progress)
@@ -276,8 +276,8 @@ def run_confirmation(
                 writer.writerow(["" if kind == "unperturbed" else " ".join(names), *map(repr, values)])
                 file.flush()
                 os.fsync(file.fileno())
-                taken[kind].append(values[at])
-    return judged(names, prediction, taken["unperturbed"], taken["setting"])
+                measured[kind].append(values[at])
+    return judged(names, prediction, measured["unperturbed"], measured["setting"])
 
 
 def describe(one: Confirmed, unit: str) -> str:

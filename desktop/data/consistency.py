@@ -99,9 +99,9 @@ def misspelt(region: Region) -> bool:
     if mpi_call(name) in _CALLS or name in CLASSED:
         return False
     call = name.removeprefix("p") if name[1:4] == "mpi" else name
-    for known in _LENGTHS.get(len(call), ()):
-        differing = sum(a != b for a, b in zip(known, call, strict=True))
-        if differing == 1 or (differing == 2 and known.startswith("mpi_") and len(known) >= _LONG):
+    for right in _LENGTHS.get(len(call), ()):
+        differing = sum(a != b for a, b in zip(right, call, strict=True))
+        if differing == 1 or (differing == 2 and right.startswith("mpi_") and len(right) >= _LONG):
             return True
     return False
 
@@ -197,13 +197,13 @@ def doubt(store: Description) -> Doubt | None:
     run = max(end - begin, int(store.notes.get(ANNOUNCED, 0)))
     ticks = 0
     for location in cpus:
-        here, span = location.doubt, location.span(store.repair)
+        doubtful, span = location.doubt, location.span(store.repair)
         if span is None:
-            here = run
+            doubtful = run
         elif location.damage:
             # Whatever is missing comes after what is there.
-            here = max(here, end - span[1])
-        ticks += min(here, run)
+            doubtful = max(doubtful, end - span[1])
+        ticks += min(doubtful, run)
     unit = 1 / store.ticks_per_second
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
 
@@ -241,13 +241,13 @@ def judge(
     # is not: they are regions of their own then, and contain the records.
     speaking = (spoken > 0) & (2 * spoken >= calls)
     # If no region is communication, the tracer records none, and there is nothing to compare.
-    known = any(is_communication(region) for region, n in zip(regions, calls.tolist(), strict=True) if n)
+    talks = any(is_communication(region) for region, n in zip(regions, calls.tolist(), strict=True) if n)
     turned = [
         i
         for i in np.flatnonzero(speaking).tolist()
         if regions[i].activity is None
         and region_activity(regions[i]) is Activity.COMPUTING
-        and (known or regions[i].role == UNDEFINED)
+        and (talks or regions[i].role == UNDEFINED)
     ]
     for i in turned:
         regions[i].activity = Activity.IDLE if heard[i] else Activity.OVERHEAD
@@ -300,11 +300,11 @@ def judge(
         location.doubt = max(location.doubt, walks[i].longest if i in walks else 0)
     text = "threads go on after the first thread of their process has ended; times are changed there"
     tell("late threads", text, late, source.locations)
-    there = [source.locations[i] for i in walks]
-    ends = [place.last for place in there]
+    locations = [source.locations[i] for i in walks]
+    ends = [place.last for place in locations]
     tell_far(
         report,
-        there,
+        locations,
         [
             walk.before if last is None or last <= walk.last else walk.last
             for walk, last in zip(walks.values(), ends, strict=True)
@@ -526,8 +526,8 @@ def follow(
     """The walk through each processor that has events; only those not `followed` are read."""
     speaks = _speaks(regions)
     places = [i for i, at in enumerate(source.locations) if at.kind == "cpu" and source.rows("events", i)]
-    known = {} if followed is None else followed.walks(speaks)
-    left = [i for i in places if i not in known]
+    walks = {} if followed is None else followed.walks(speaks)
+    left = [i for i in places if i not in walks]
     total, done = sum(source.rows("events", i) for i in left), 0
     again = NestingDigest(source, sys.maxsize)
     for i in left:
@@ -539,9 +539,9 @@ def follow(
             done += block[0].size
             progress.step(done, total, "comparing regions and messages")
     again.finish()
-    known |= again.walks(speaks)
+    walks |= again.walks(speaks)
     for i in places:
-        yield i, known[i]
+        yield i, walks[i]
 
 
 _EVENTS = ("time", "kind", "region")
@@ -687,10 +687,10 @@ def _nest(
         in_call = top >= 0 and speaks[of_region[top]]
         # Records at the time of an event may be on either side of it; they belong to the MPI call.
         at = seen[_RECORD]
-        here = not enters and in_call
+        leaves = not enters and in_call
         later = i + 1 < time.size and time[i + 1] > t
         while at < record_time.size and (
-            record_time[at] < t or (record_time[at] == t and (here or (not enters and top >= 0 and later)))
+            record_time[at] < t or (record_time[at] == t and (leaves or (not enters and top >= 0 and later)))
         ):
             if top >= 0:
                 marks[0, top] = 1

@@ -40,7 +40,7 @@ LISTED = 8
 PHYSICAL = {"Bytes": "B", "bytes": "B", "byte": "B", "Byte": "B"} | {u: u for u in ("B", "J", "W", "Hz", "s")}
 
 
-class CurveAsked(NamedTuple):
+class CurveRequest(NamedTuple):
     """The source of a curve. Its `rules` are those of the utilization."""
 
     store: TraceStore
@@ -60,7 +60,7 @@ class CurveAsked(NamedTuple):
             - self.use.start
         )
 
-    def there(self, *kinds: str) -> list[int]:
+    def locations(self, *kinds: str) -> list[int]:
         """Locations of these kinds that have events."""
         numbered = enumerate(self.store.locations)
         return [i for i, at in numbered if at.kind in kinds and at.first is not None]
@@ -73,7 +73,7 @@ class CurveKind:
 
     title: str
     names: Callable[[TraceStore], list[str]]
-    make: Callable[[CurveAsked, str, CurveQuantity], StepCurve]
+    make: Callable[[CurveRequest, str, CurveQuantity], StepCurve]
     quantity: Callable[[TraceStore, str, str], CurveQuantity]
     needs: str
 
@@ -93,23 +93,23 @@ def parse(curve: str) -> tuple[str, str]:
     ------
     CurveError : there is no such kind, or its WHAT is missing or superfluous.
     """
-    kind, _, what = curve.partition(":")
+    kind, _, name = curve.partition(":")
     if kind not in KINDS:
         raise CurveError(f"there are no curves of {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
-    if ("{}" in KINDS[kind].title) != bool(what):
-        wanted = f"{kind}:NAME" if "{}" in KINDS[kind].title else kind
-        raise CurveError(f"a curve is asked for as {curve!r}, this kind is written {wanted}")
-    return kind, what
+    if ("{}" in KINDS[kind].title) != bool(name):
+        form = f"{kind}:NAME" if "{}" in KINDS[kind].title else kind
+        raise CurveError(f"a curve is asked for as {curve!r}, this kind is written {form}")
+    return kind, name
 
 
 def available(store: TraceStore) -> list[Available]:
     """The curves of a trace, in the order of `KINDS`."""
     return [
         Available(
-            f"{kind}:{what}" if what else kind, of.title.format(what), of.quantity(store, kind, what).unit
+            f"{kind}:{name}" if name else kind, of.title.format(name), of.quantity(store, kind, name).unit
         )
         for kind, of in KINDS.items()
-        for what in of.names(store)
+        for name in of.names(store)
     ]
 
 
@@ -124,11 +124,11 @@ def build_curve(
     """
     if curve == DEFAULT:
         return use.curve()
-    kind, what = parse(curve)
+    kind, member = parse(curve)
     of, names = KINDS[kind], KINDS[kind].names(store)
     if kind == "communicator":  # one with a name can also be requested by its number
-        what = {str(k): name for k, name in communicator_names(store.notes).items()}.get(what, what)
-    if what not in names:
+        member = {str(k): name for k, name in communicator_names(store.notes).items()}.get(member, member)
+    if member not in names:
         if any(names):
             listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
             hint = "say one of them; phasewright info lists all curves"
@@ -137,18 +137,18 @@ def build_curve(
             kinds = dict.fromkeys(one.curve.partition(":")[0] for one in available(store))
             hint = f"this trace has curves of {', '.join(kinds)}"
         raise CurveError(f"has no curve {curve}: {listed}", file=store.source.name, hint=hint)
-    return of.make(CurveAsked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
+    return of.make(CurveRequest(store, use, progress or Progress()), member, of.quantity(store, kind, member))
 
 
 # ------------------------------------------------------------------ the time axis of a curve
 
 
 def _stepped(
-    asked: CurveAsked, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
+    request: CurveRequest, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
 ) -> StepCurve:
     """The curve whose `level` holds from each of the `times` on (ticks since the start, not decreasing; of
     equal ones the last counts); 0 before the first."""
-    end = asked.end
+    end = request.end
     before = int(np.searchsorted(times, 0, "right"))
     stop = max(int(np.searchsorted(times, end, "left")), before)
     at = np.concatenate([[0], times[before:stop], [end]])
@@ -159,7 +159,7 @@ def _stepped(
     new = np.flatnonzero(np.concatenate([[True], levels[1:] != levels[:-1]]))
     edges = np.append(at[new], end).astype(np.float64)
     top = float(np.max(levels, initial=0.0)) if capacity is None else capacity
-    return StepCurve(edges, levels[new], top, asked.use.unit, quantity)
+    return StepCurve(edges, levels[new], top, request.use.unit, quantity)
 
 
 def _summed(times: Ints, change: Ints) -> tuple[Ints, Floats]:
@@ -171,11 +171,11 @@ def _summed(times: Ints, change: Ints) -> tuple[Ints, Floats]:
 # ------------------------------------------------------------------ processors and streams
 
 
-def _activity(activity: Activity) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
-    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
-        rules = replace(asked.use.rules, computing=frozenset({activity}))
-        own = replace(asked.use, rules=rules).curve()
-        return StepCurve(own.edges, own.level, own.capacity, own.unit, quantity)
+def _activity(activity: Activity) -> Callable[[CurveRequest, str, CurveQuantity], StepCurve]:
+    def make(request: CurveRequest, _: str, quantity: CurveQuantity) -> StepCurve:
+        rules = replace(request.use.rules, computing=frozenset({activity}))
+        curve = replace(request.use, rules=rules).curve()
+        return StepCurve(curve.edges, curve.level, curve.capacity, curve.unit, quantity)
 
     return make
 
@@ -187,19 +187,19 @@ def _has(activity: Activity) -> Callable[[TraceStore], list[str]]:
     return names
 
 
-def _regions_where(store: TraceStore, test: Callable[[int], bool]) -> Flags:
+def _region_flags(store: TraceStore, test: Callable[[int], bool]) -> Flags:
     return np.array([test(i) for i in range(len(store.regions))], bool)
 
 
 def _within(
-    asked: CurveAsked, regions: Flags, locations: Sequence[int], quantity: CurveQuantity
+    request: CurveRequest, regions: Flags, locations: Sequence[int], quantity: CurveQuantity
 ) -> StepCurve:
-    times, count = inside(asked.store, asked.use.rules, regions, locations, asked.progress)
-    return _stepped(asked, times - asked.use.start, count.astype(np.float64), quantity, float(len(locations)))
+    times, n = inside(request.store, request.use.rules, regions, locations, request.progress)
+    return _stepped(request, times - request.use.start, n.astype(np.float64), quantity, float(len(locations)))
 
 
 def _communicating(store: TraceStore) -> Flags:
-    return _regions_where(store, lambda i: is_communication(store.regions[i]))
+    return _region_flags(store, lambda i: is_communication(store.regions[i]))
 
 
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
@@ -210,21 +210,21 @@ def _each_stream(store: TraceStore) -> list[str]:
     return list(dict.fromkeys(map(location_name, streams)))
 
 
-def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _streams(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepCurve:
     """Streams that are busy: in a region in which they do not wait. All streams, or those with a name."""
-    store, quiet = asked.store, (Activity.IDLE, Activity.UNMEASURED)
-    busy = _regions_where(store, lambda i: region_activity(store.regions[i]) not in quiet)
-    streams = asked.there("accelerator")
-    wanted = [i for i in streams if not name or location_name(store.locations[i]) == name]
-    return _within(asked, busy, wanted, quantity)
+    store, quiet = request.store, (Activity.IDLE, Activity.UNMEASURED)
+    busy = _region_flags(store, lambda i: region_activity(store.regions[i]) not in quiet)
+    streams = request.locations("accelerator")
+    selected = [i for i in streams if not name or location_name(store.locations[i]) == name]
+    return _within(request, busy, selected, quantity)
 
 
-def _where(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
+def _region(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
     """A region, and the locations of the kind that enters it; processors if both kinds do."""
-    wanted = _regions_where(store, lambda i: store.regions[i].name == name)
-    by = {at.kind for at, calls in zip(store.locations, entered(store, wanted), strict=True) if calls}
+    regions = _region_flags(store, lambda i: store.regions[i].name == name)
+    by = {at.kind for at, calls in zip(store.locations, entered(store, regions), strict=True) if calls}
     kind = "accelerator" if by == {"accelerator"} else "cpu"
-    return wanted, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
+    return regions, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
 
 
 # ------------------------------------------------------------------ communicators
@@ -235,15 +235,15 @@ def _communicators(store: TraceStore) -> list[str]:
     return [called.get(number, str(number)) for number in numbers if number != 0xFFFFFFFF]
 
 
-def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _communicator(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepCurve:
     """Processors in a communication call during which they begin or end an operation on the communicator."""
-    store, speaks = asked.store, _communicating(asked.store)
+    store, speaks = request.store, _communicating(request.store)
     numbers = {called: number for number, called in communicator_names(store.notes).items()}
     number = numbers[name] if name in numbers else int(name)
     begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    there = asked.there("cpu")
-    for done, i in enumerate(there):
-        asked.progress.step(done, len(there), "communicator")
+    processors = request.locations("cpu")
+    for done, i in enumerate(processors):
+        request.progress.step(done, len(processors), "communicator")
         marks = [np.zeros(0, np.int64)]
         for begin, end, comm in store.blocks("collectives", i, "begin", "end", "communicator"):
             marks += [begin[comm == number], end[comm == number]]
@@ -255,12 +255,12 @@ def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> Step
         for begin, end in _calls(store, i, speaks):
             first = np.searchsorted(at, begin, "left")
             used = (first < at.size) & (at[np.minimum(first, at.size - 1)] <= end)
-            begins.append(asked.common(i, begin[used]))
-            ends.append(asked.common(i, end[used]))
+            begins.append(request.common(i, begin[used]))
+            ends.append(request.common(i, end[used]))
     times = np.concatenate(begins + ends)
     change = np.ones(times.size, np.int64)
     change[times.size // 2 :] = -1
-    return _stepped(asked, *_summed(times, change), quantity, float(len(there)))
+    return _stepped(request, *_summed(times, change), quantity, float(len(processors)))
 
 
 def _calls(store: TraceStore, location: int, regions: Flags) -> Iterator[tuple[Ints, Ints]]:
@@ -283,26 +283,26 @@ def _message_names(store: TraceStore) -> list[str]:
     return [""] if any(tally.sent for tally in store.tallies) else []
 
 
-def _in_flight(weighed: bool) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+def _in_flight(weighed: bool) -> Callable[[CurveRequest, str, CurveQuantity], StepCurve]:
     """Matched messages, from the send to the end of the receive; a message that arrives before it is sent
     (because clocks contradict) is never in flight."""
 
-    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
+    def make(request: CurveRequest, _: str, quantity: CurveQuantity) -> StepCurve:
         times, change = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        clocks = columns(asked.use.rules.clocks(asked.store))
-        done, total = 0, sum(tally.sent for tally in asked.store.tallies)
-        for found in matched(asked.store):
-            asked.progress.step(done, total, "messages")
-            done += found.sent.size
+        clocks = columns(request.use.rules.clocks(request.store))
+        done, total = 0, sum(tally.sent for tally in request.store.tallies)
+        for matches in matched(request.store):
+            request.progress.step(done, total, "messages")
+            done += matches.sent.size
             sent, arrived = (
-                corrected(ticks, where, *clocks) - asked.use.start
-                for ticks, where in ((found.sent, found.sender), (found.received, found.receiver))
+                corrected(ticks, location, *clocks) - request.use.start
+                for ticks, location in ((matches.sent, matches.sender), (matches.received, matches.receiver))
             )
             good = arrived > sent
-            weight = found.bytes[good] if weighed else np.ones(int(good.sum()), np.int64)
+            weight = matches.bytes[good] if weighed else np.ones(int(good.sum()), np.int64)
             times += [sent[good], arrived[good]]
             change += [weight, -weight]
-        return _stepped(asked, *_summed(np.concatenate(times), np.concatenate(change)), quantity, None)
+        return _stepped(request, *_summed(np.concatenate(times), np.concatenate(change)), quantity, None)
 
     return make
 
@@ -335,27 +335,27 @@ def _metric_quantity(store: TraceStore, kind: str, name: str) -> CurveQuantity:
     )
 
 
-def _metric(kind: str) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
-    def make(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
-        times, level = metric_steps(asked, name, kind)
-        return _stepped(asked, times, level, quantity, None)
+def _metric(kind: str) -> Callable[[CurveRequest, str, CurveQuantity], StepCurve]:
+    def make(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepCurve:
+        times, level = metric_steps(request, name, kind)
+        return _stepped(request, times, level, quantity, None)
 
     return make
 
 
-def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]:
+def metric_steps(request: CurveRequest, name: str, kind: str) -> tuple[Ints, Floats]:
     """Times (ticks since the start, rising) and the level from each on: the sum over the locations, or with
     ``metric-mean`` the mean over those that have a value then.
 
     A value holds from its sample to the next one (timing "next"; the last one to the end) or from the
     previous sample to its own ("last"). A rate, per second, is that between two samples of a location.
     """
-    store, about = asked.store, about_metric(asked.store, name)
+    store, about = request.store, about_metric(request.store, name)
     number, rate = store.texts.index(name), _is_rate(kind, about)
     every, places, levels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     count = 0
     for i, location in enumerate(store.locations):
-        asked.progress.step(i, len(store.locations), "metric")
+        request.progress.step(i, len(store.locations), "metric")
         parts = [(np.zeros(0, np.int64), np.zeros(0))]
         for time, which, value in store.blocks("metrics", i, "time", "metric", "value"):
             good = (which == number) & np.isfinite(value)
@@ -364,8 +364,8 @@ def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]
         if not time.size:
             continue
         first = None if location.first is None else np.array([location.first])
-        begin = asked.common(i, time[:1] if first is None else first)[0]
-        held = _held(asked.common(i, time), value, int(begin), about, rate, asked.use.unit)
+        begin = request.common(i, time[:1] if first is None else first)[0]
+        held = _held(request.common(i, time), value, int(begin), about, rate, request.use.unit)
         every.append(held[0])
         levels.append(held[1])
         places.append(np.full(held[0].size, count, np.int64))
@@ -424,17 +424,17 @@ class Measured(NamedTuple):
 def measured(
     store: TraceStore,
     use: Utilization,
-    wanted: Sequence[str],
+    requested: Sequence[str],
     progress: Progress | None = None,
     most: int | None = None,
 ) -> tuple[Measured, ...]:
-    """The `wanted` metrics ("ALL": all of the trace), at most `most`.
+    """The `requested` metrics ("ALL": all of the trace), at most `most`.
 
     Raises
     ------
     CurveError : the trace has no metric with a name.
     """
-    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
+    names = dict.fromkeys(n for one in requested for n in (_metric_names(store) if one == "ALL" else [one]))
     metrics = []
     for name in [*names][:most]:
         curve = build_curve(store, use, f"metric:{name}", progress)
@@ -446,14 +446,14 @@ def measured(
 def metrics_in(
     store: TraceStore,
     use: Utilization,
-    wanted: Sequence[str],
+    requested: Sequence[str],
     ranges: Sequence[tuple[float, float]],
     progress: Progress | None = None,
 ) -> list[list[JSON]]:
-    """For each range (seconds) the `wanted` metrics: ``name``, ``mean`` over time, its ``unit``, and
-    ``total``: for a rate what was counted in the range, else None. Raises as `measured`.
+    """For each range (seconds) the `requested` metrics: ``name``, ``mean`` over time, its ``unit``,
+    and ``total``: for a rate what was counted in the range, else None. Raises as `measured`.
     """
-    metrics = measured(store, use, wanted, progress)
+    metrics = measured(store, use, requested, progress)
     return [
         [
             {"name": one.name, "mean": one.mean(a, b), "unit": one.quantity.unit, "total": one.total(a, b)}
@@ -468,7 +468,7 @@ def metrics_in(
 
 def _named(name: str) -> Callable[[TraceStore, str, str], CurveQuantity]:
     """Processors in something; "{}": its WHAT."""
-    return lambda _, __, what: replace(PROCESSORS, name=name.format(what))
+    return lambda _, __, text: replace(PROCESSORS, name=name.format(text))
 
 
 def _flying(name: str, unit: str, short: str, physical: bool) -> Callable[..., CurveQuantity]:
@@ -487,7 +487,7 @@ _METRICS = "metrics are recorded where the tracer is told to, as by Score-P with
 _STREAMS = "no stream of an accelerator is recorded"
 KINDS: dict[str, CurveKind] = {
     "computing": CurveKind(
-        "Processors computing", lambda _: [""], lambda asked, *_: asked.use.curve(), lambda *_: PROCESSORS,
+        "Processors computing", lambda _: [""], lambda one, *_: one.use.curve(), lambda *_: PROCESSORS,
         "every trace has it",
     ),
     "overhead": _of_activity(
@@ -499,7 +499,7 @@ KINDS: dict[str, CurveKind] = {
     "communication": CurveKind(
         "Processors in communication",
         lambda store: [""] if _communicating(store)[occurring(store, "calls", "region")].any() else [],
-        lambda asked, _, q: _within(asked, _communicating(asked.store), asked.there("cpu"), q),
+        lambda request, _, q: _within(request, _communicating(request.store), request.locations("cpu"), q),
         _named("Communication"), "no call of a message-passing library is recorded",
     ),
     "accelerators": CurveKind(
@@ -512,7 +512,7 @@ KINDS: dict[str, CurveKind] = {
     "region": CurveKind(
         "Processors in {}",
         lambda store: sorted({store.regions[i].name for i in occurring(store, "calls", "region")}),
-        lambda asked, name, q: _within(asked, *_where(asked.store, name), q),
+        lambda request, name, q: _within(request, *_region(request.store, name), q),
         _named("In {}"), "no region is entered",
     ),
     "communicator": CurveKind(

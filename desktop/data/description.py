@@ -14,7 +14,7 @@ from dataclasses import dataclass
 KEYS: dict[tuple[str, str], str] = {
     ("", "format"): "Version of this file's form.",
     ("", "title"): "What the experiment is called in the window and in reports.",
-    ("", "responses"): "What is measured in every run; the first is analysed unless another is asked for.",
+    ("", "responses"): "What is measured in every run; the first is analysed unless another is chosen.",
     ("program", "run"): "Run command: {out} is the built program, {args} words of the factors.",
     ("program", "build"): "Build command: {flags} of a treatment, {out} the file to be made.",
     ("program", "sources"): "Files it is built from; a change of one makes this another experiment.",

@@ -156,13 +156,13 @@ class EventDigest:
 
     def _know(self) -> OpenRegions:
         # The importer's thread may define more at any time: a slice of the list is made atomically.
-        known = self._classes.size
-        more = self._source.regions[known:]
+        former = self._classes.size
+        more = self._source.regions[former:]
         if more or self._open is None:
             active = np.array([is_parallel(region) for region in more], np.uint8)
             self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
             self._active = np.concatenate([self._active, active])
-            self._synthetic += [known + i for i, region in enumerate(more) if region.synthetic]
+            self._synthetic += [former + i for i, region in enumerate(more) if region.synthetic]
             rule = rule_of(self._classes, self._active, self._source.nesting)
             if self._open is None:
                 self._open = OpenRegions(rule, NO_PATHS if self._notes is None else self._notes.limit)
@@ -194,8 +194,8 @@ class DerivedRows:
         source: EventSource,
         digests: Callable[[Self], Sequence[Digest]],
         progress: Progress,
-        what: str,
-        chosen: Sequence[int] | None = None,
+        text: str,
+        locations: Sequence[int] | None = None,
         tables: Sequence[str] = ("events", "messages"),
     ) -> None:
         self.regions, self.locations, self.nesting = source.regions, source.locations, source.nesting
@@ -203,13 +203,13 @@ class DerivedRows:
         #: blocks of rows by table and location
         self.rows: dict[tuple[str, int], list[dict[str, AnyArray]]] = {}
         takers = digests(self)
-        chosen = range(len(self.locations)) if chosen is None else chosen
+        locations = range(len(self.locations)) if locations is None else locations
         needed = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
-        for done, location in enumerate(chosen):
+        for done, location in enumerate(locations):
             for table in tables:
                 columns = needed[table]
                 for block in source.blocks(table, location, *columns):
-                    progress.step(done, len(chosen), what)
+                    progress.step(done, len(locations), text)
                     for digest in takers:
                         digest.take(table, location, dict(zip(columns, block, strict=True)))
         for digest in takers:
@@ -220,9 +220,9 @@ class DerivedRows:
 
     def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[AnyArray, ...]]:
         """As `TraceStore.whole`."""
-        own = [self.rows.get((table, location), []) for location in range(len(self.locations))]
-        count = np.array([sum(part[columns[0]].size for part in parts) for parts in own], np.int64)
-        every = [part for parts in own for part in parts]
+        by_location = [self.rows.get((table, location), []) for location in range(len(self.locations))]
+        count = np.array([sum(part[columns[0]].size for part in parts) for parts in by_location], np.int64)
+        every = [part for parts in by_location for part in parts]
         return np.stack([np.cumsum(count) - count, count], axis=1), tuple(
             np.concatenate([np.empty(0, DERIVED[table][name]), *(part[name] for part in every)])
             for name in columns

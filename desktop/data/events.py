@@ -205,11 +205,11 @@ class ImportReport:
         finding.severity = max(finding.severity, severity, key=SEVERITIES.index)
 
     def tell(
-        self, known: Findings, name: str, count: int = 1, where: str = "", severity: Severity | None = None
+        self, findings: Findings, name: str, count: int = 1, where: str = "", severity: Severity | None = None
     ) -> None:
-        """Count a `known` finding, if `count` is not 0; with its own severity unless given."""
+        """Count a finding of `findings`, if `count` is not 0; with its own severity unless given."""
         if count:
-            usual, text = known[name]
+            usual, text = findings[name]
             self.add(name, severity or usual, text, count=count, where=where)
 
     @property

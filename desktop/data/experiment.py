@@ -243,11 +243,11 @@ class Experiment:
         array = self.plan.kind == "orthogonal-array"
         for factor, level in zip(self.factors, levels, strict=True):
             on = level > 0
-            chosen = factor.high if on else factor.low
+            side = factor.high if on else factor.low
             size = factor.delay * (level if array else 1)
-            flags += [word.replace("{delay}", str(size)) for word in chosen.flags]
-            arguments += [word.replace("{delay}", str(size)) for word in chosen.arguments]
-            for name, value in chosen.environment:
+            flags += [word.replace("{delay}", str(size)) for word in side.flags]
+            arguments += [word.replace("{delay}", str(size)) for word in side.arguments]
+            for name, value in side.environment:
                 value = value.replace("{delay}", str(size))
                 # Several factors that set one variable join their values, or are refused (`_used`).
                 before = environment.get(name)
@@ -377,11 +377,11 @@ def _with_line(text: str, where: str, what: str) -> str:
     named in `what`."""
     table = re.match(r"\[+(\w+)\]+ ?(\d+)?(?: (\w+))?", where)
     keys = [table[3]] if table and table[3] else re.findall(r"\w+", what)[:1]
-    wanted = (table[1], int(table[2] or 1)) if table else ("", 1)
+    section = (table[1], int(table[2] or 1)) if table else ("", 1)
     lines = {(s.table, s.number, s.key): s.line for s in statements(text)}
     for key in (*keys, ""):
         # An array of tables may be written inline under its own name.
-        line = lines.get((*wanted, key)) or (lines.get(("", 1, wanted[0])) if not key else None)
+        line = lines.get((*section, key)) or (lines.get(("", 1, section[0])) if not key else None)
         if line:
             return ", ".join(filter(None, (where, f"line {line}")))
     return where
@@ -581,10 +581,10 @@ def described(experiment: Experiment) -> str:
 
     def table(values: JSON) -> JSON:
         # An empty text has a meaning there.
-        given = {k: v for k, v in values.items() if v is not None and (k in ("fold", "unit") or v != "")}
-        if not given.get("fold_after", 1):
-            del given["fold_after"]
-        return {k: plain(v) for k, v in given.items() if v not in ((), [], {})}
+        filled = {k: v for k, v in values.items() if v is not None and (k in ("fold", "unit") or v != "")}
+        if not filled.get("fold_after", 1):
+            del filled["fold_after"]
+        return {k: plain(v) for k, v in filled.items() if v not in ((), [], {})}
 
     def plain(value: object) -> object:
         if isinstance(value, dict):
@@ -705,8 +705,8 @@ def _line(experiment: Experiment, trial: Trial, columns: Collection[str]) -> str
     array = experiment.plan.kind == "orthogonal-array"
     levels = [str(v) if array else f"{v:+d}" for v in experiment.levels(trial.treatment)]
     values = trial.responses or (math.nan,) * len(experiment.responses)
-    known = vars(trial) | {"note": " ".join(trial.note.split())}
-    after = [_plain(known[name]) if name in _MEASURED else known[name] for name in _AFTER if name in columns]
+    cells = vars(trial) | {"note": " ".join(trial.note.split())}
+    after = [_plain(cells[name]) if name in _MEASURED else cells[name] for name in _AFTER if name in columns]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(
         [trial.order, trial.replicate + 1, trial.treatment + 1, trial.attempt, trial.status, *levels,
@@ -886,8 +886,8 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
     at = _response_at(experiment, response)
     if experiment.plan.kind == "orthogonal-array":
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
-    found = state_of(experiment, read_journal(experiment)).good
-    good = [found[key] for key in sorted(found)]
+    by_key = state_of(experiment, read_journal(experiment)).good
+    good = [by_key[key] for key in sorted(by_key)]
     design = experiment.design()
     treatment = np.array([one.treatment for one in good], np.int64)
     return trials(

@@ -122,7 +122,7 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
         return None
     causes = statistics.causes(use)
     ids = [location.id for location in store.locations]
-    keys = [f"{what}_s" for what in ("waits_direct", "waits_indirect", "costs_short_term", "costs_long_term")]
+    keys = [f"{name}_s" for name in ("waits_direct", "waits_indirect", "costs_short_term", "costs_long_term")]
     keys += ["path_s", "slack_s"]
 
     def rows(*columns: ArrayLike) -> list[dict[str, float]]:

@@ -87,13 +87,13 @@ class Farm:
             errors = {i: _error(futures[i]) for i in batch}
             broken = {i for i in batch if isinstance(errors[i], BrokenExecutor)}
             # A pool that breaks also loses tasks that wait for their turn.
-            begun = {i for i in broken if self._mark(i).exists()}
+            started = {i for i in broken if self._mark(i).exists()}
             for i, error in errors.items():
                 if i in broken:
-                    died[i] += i in begun or not begun
+                    died[i] += i in started or not started
                     if died[i] < 2:
                         continue
-                    error = _death(bool(begun))
+                    error = _death(bool(started))
                 ended[i] = futures[i] if error is None else _failed(self._explain(error))
         return [ended[i] for i in range(len(tasks))]
 
@@ -294,9 +294,9 @@ async def _threads(scheduler: str, progress: Progress) -> int:
     async def asked() -> int:
         end = time.monotonic() + ANSWER
         keys = distributed.Security().get_connection_args("client")
-        async with distributed.rpc(scheduler, timeout=ANSWER, connection_args=keys) as there:
+        async with distributed.rpc(scheduler, timeout=ANSWER, connection_args=keys) as peer:
             while True:
-                about = await there.identity()
+                about = await peer.identity()
                 if about["type"] != "Scheduler":
                     raise ValueError(f"it is a {about['type']}")
                 threads = sum(int(worker["nthreads"]) for worker in about["workers"].values())
@@ -311,8 +311,8 @@ async def _threads(scheduler: str, progress: Progress) -> int:
     return asking.result()
 
 
-def _death(begun: bool) -> DesktopError:
-    if begun:
+def _death(started: bool) -> DesktopError:
+    if started:
         return DesktopError(
             "the process that read it died, twice", hint="it may be damaged, or the memory too small"
         )
@@ -368,15 +368,15 @@ def _deaf() -> Iterator[None]:
 
 def _work(version: str, function: Callable[..., T], task: tuple[object, ...], mark: Path) -> T:
     """Runs in the worker."""
-    here = platform.node()
+    host = platform.node()
     if version != __version__:
         raise DesktopError(
-            f"the worker on {here} has version {__version__} of Phasewright and not {version}",
+            f"the worker on {host} has version {__version__} of Phasewright and not {version}",
             hint="install the same one",
         )
     if not mark.parent.is_dir():
         raise DesktopError(
-            "is not there for the worker on " + here,
+            "is not there for the worker on " + host,
             file=mark.parent,
             hint="choose with -o a place for the imported file that all workers see",
         )

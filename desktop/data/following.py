@@ -138,7 +138,7 @@ class Follower:
         OSError : a file cannot be read.
         """
         new = self._find()
-        before = int(self._grown.known.max(initial=0))
+        before = int(self._grown.until.max(initial=0))
         for one in self._files.values():
             new |= self._take(one) or self._waits_on(one, before)
         return self._followed() if new else None
@@ -158,7 +158,7 @@ class Follower:
         listed = os.listdir(self.folder) if self.folder.is_dir() else []
         if listed == self._listed:
             return False
-        known, waiting = len(self._files), False
+        count, waiting = len(self._files), False
         heads = {path: head_of(path) for path in files(self.folder) if path.name not in self._files}
         for path, head in heads.items():
             if head is None:
@@ -172,16 +172,16 @@ class Follower:
                     continue
                 self._clocks[machine] = RecordedClock([head])
             clock = self._clocks[machine]
-            begun = int(clock.of(np.array([head["start"]], "u8"))[0])
+            start = int(clock.of(np.array([head["start"]], "u8"))[0])
             if self._zero is None:
-                self._zero = begun
+                self._zero = start
             # A process that began before the first one seen is shown from then on.
-            processor = self._grown.add_processor(max(begun - self._zero, 0))
+            processor = self._grown.add_processor(max(start - self._zero, 0))
             names = calls_of(path, head)
             calls = self._calls.setdefault(tuple(names), _Names(names))
             self._files[path.name] = _Followed(path, head, calls, clock, processor)
         self._listed = [] if waiting else listed
-        return len(self._files) > known
+        return len(self._files) > count
 
     def _take(self, one: _Followed) -> bool:
         """Read new records; returns whether there were any."""
@@ -224,15 +224,15 @@ class Follower:
         rooms = np.empty((3, 2 * many + 2), np.int64)
         assert self._zero is not None
         tick, ns, rate = one.clock.line
-        taken, count, known = _replay(
+        n_read, count, until = _replay(
             records, not one.done and one.read + many == int(head["records"]), tick, ns - self._zero, rate,
             int(head["thread"]) > 0, calls.switch, calls.parallel, calls.kind, calls.count, calls.spent,
             one.state, rooms,
         )  # fmt: skip
-        one.read += taken
+        one.read += n_read
         begin, end, kind = rooms[:, :count]
-        self._grown.add(one.processor, begin, end, kind, known)
-        return int(taken)
+        self._grown.add(one.processor, begin, end, kind, until)
+        return int(n_read)
 
     def _followed(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
@@ -248,7 +248,7 @@ class Follower:
             curves=grown.curves(_NAMES),
             known_s=grown.common * 1e-9,
             until_s=ahead(max(grown.common, 1) * 1e-9),
-            latest_s=int(grown.known.max(initial=0)) * 1e-9,
+            latest_s=int(grown.until.max(initial=0)) * 1e-9,
             calls=tuple((name, calls[name][0], calls[name][1] * 1e-9) for name in order),
             names=tuple(_name(heads[i]) for i in rows),
             share=share[rows],
@@ -308,28 +308,28 @@ def _replay(
     a record of its own, is not there yet, and what is earlier than the record before it: from another machine
     the head may arrive before the records, in whose place are zeros or old contents.
     """
-    taken = 0
-    while taken < records.shape[0]:
-        call = _number(records, taken)
+    n_read = 0
+    while n_read < records.shape[0]:
+        call = _number(records, n_read)
         if call < COMMUNICATOR or call in (ENTER, LEAVE, COMPLETED):
-            if records[taken, 0] < state[_LATEST]:
+            if records[n_read, 0] < state[_LATEST]:
                 break
-            state[_LATEST] = records[taken, 0]
-        taken += 1
-    if taken > 0 and _number(records, taken - 1) < COMMUNICATOR:
-        long = records[taken - 1, 1] & 0xFFFFFFFF == SATURATED
-        taken -= long or (open_end and taken == records.shape[0])
-    n, known = 0, -1
-    for i in range(taken):
+            state[_LATEST] = records[n_read, 0]
+        n_read += 1
+    if n_read > 0 and _number(records, n_read - 1) < COMMUNICATOR:
+        long = records[n_read - 1, 1] & 0xFFFFFFFF == SATURATED
+        n_read -= long or (open_end and n_read == records.shape[0])
+    n, until = 0, -1
+    for i in range(n_read):
         call, length = _number(records, i), records[i, 1] & 0xFFFFFFFF
         mark = call in (ENTER, LEAVE)
         if call >= COMMUNICATOR and not mark:
             continue
         last = records[i, 0] + (0 if mark else length)
-        if not mark and i + 1 < taken and _number(records, i + 1) == LONG:
+        if not mark and i + 1 < n_read and _number(records, i + 1) == LONG:
             last = records[i + 1, 0]
         begin, end = _time(tick, ns, rate, records[i, 0]), _time(tick, ns, rate, last)
-        known = max(known, end)
+        until = max(until, end)
         begin, end = max(begin, 0), max(end, 0)
         if mark and length >= NAMED:
             # A worker is idle between regions of OpenMP, and any thread in a barrier.
@@ -350,8 +350,8 @@ def _replay(
                 if state[_OFF] >= 0:
                     n = _put(rooms, n, state[_OFF], begin, UNMEASURED)
                 state[_OFF] = end if records[i, 2] >> 32 == 0 else -1
-    if known >= 0 and state[_OFF] >= 0:
-        n, state[_OFF] = _put(rooms, n, state[_OFF], known, UNMEASURED), known
-    if known >= 0 and state[_IDLE] >= 0:
-        n, state[_IDLE] = _put(rooms, n, state[_IDLE], known, IDLE), known
-    return taken, n, known
+    if until >= 0 and state[_OFF] >= 0:
+        n, state[_OFF] = _put(rooms, n, state[_OFF], until, UNMEASURED), until
+    if until >= 0 and state[_IDLE] >= 0:
+        n, state[_IDLE] = _put(rooms, n, state[_IDLE], until, IDLE), until
+    return n_read, n, until

@@ -89,11 +89,11 @@ def helps(
     progress = progress or Progress()
     if program.note:
         return ()
-    tried = list(_single(program, phases, regions))
+    candidates = list(_single(program, phases, regions))
     helping = []
     basis: dict[Changes, float] = {}
-    for k, (kind, title, assumption, changes, base) in enumerate(tried):
-        part = Share(progress, k / len(tried), (k + 1) / len(tried))
+    for k, (kind, title, assumption, changes, base) in enumerate(candidates):
+        part = Share(progress, k / len(candidates), (k + 1) / len(candidates))
         if base not in basis:
             basis[base] = (
                 program.recorded_s if base == NONE else program.predict(base, part, times=False).duration_s
@@ -114,16 +114,16 @@ TRUSTED = 0.1
 def would_help(
     statistics: Statistics,
     use: Utilization,
-    breaks: Sequence[float],
+    ends: Sequence[float],
     limit: tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Help, ...]:
-    """What would shorten a run with phases between `breaks` (all breakpoints and ends, s), see `helps`."""
+    """What would shorten a run with phases between `ends` (all breakpoints and ends, s), see `helps`."""
     progress = progress or Progress()
     causality = statistics.causality(use, progress)
-    rerun = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
-    regions = largest_regions(statistics, use, (breaks[0], breaks[-1]), progress)
-    return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
+    rerun = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breakpoints=ends[1:-1])
+    regions = largest_regions(statistics, use, (ends[0], ends[-1]), progress)
+    return helps(rerun, [f"phase {k}" for k in range(1, len(ends))], regions, progress)
 
 
 #: Least share of the run that a listed change saves.
@@ -139,10 +139,10 @@ def _single(
     for k in np.argsort(-gain, kind="stable")[:PHASES].tolist():
         if gain[k] > 0:
             name = phases[k] if k < len(phases) else f"phase {k + 1}"
-            what = "the run" if program.phases == 1 else name
+            target = "the run" if program.phases == 1 else name
             yield (
                 "balance",
-                f"Balance {what}",
+                f"Balance {target}",
                 "Every processor computes as long there as they do on average; messages stay as they are.",
                 Changes(balanced=(k,)),
                 NONE,
@@ -156,10 +156,10 @@ def _single(
             NONE,
         )
     for name in (MESSAGES, *program.collectives):
-        what = "for messages" if name == MESSAGES else f"in {name}"
+        target = "for messages" if name == MESSAGES else f"in {name}"
         yield (
             "waiting",
-            f"No waiting {what}",
+            f"No waiting {target}",
             "Nobody waits there, as if everything needed were always available.",
             Changes(no_wait=(name,)),
             NONE,
@@ -171,11 +171,11 @@ def _single(
         Changes(network=IDEAL),
         NONE,
     )
-    known = program.estimate
-    if known is None:
+    net = program.estimate
+    if net is None:
         return
-    base = Machine(known.latency_s, known.bandwidth)
-    assumption = f"Of the network as it is estimated from {known.messages} messages ({machine_words(base)})."
+    base = Machine(net.latency_s, net.bandwidth)
+    assumption = f"Of the network as it is estimated from {net.messages} messages ({machine_words(base)})."
     half, double = base.latency_s / 2, 2 * base.bandwidth
     changed = [
         ("network", "Half the latency", replace(base, latency_s=half)),

@@ -48,25 +48,25 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
     """`waits` : for each location (4, n) begin, end, account (`LOCK` or `THREADS`) and region of its waits
     for other threads, in order."""
     process, names = process_of(store), [region.name.lower() for region in store.regions]
-    where = np.repeat(np.arange(len(waits)), [one.shape[1] for one in waits])
+    location = np.repeat(np.arange(len(waits)), [one.shape[1] for one in waits])
     begin, end, account, region = np.concatenate([np.zeros((4, 0), np.int64), *waits], axis=1)
     gets = np.array(["unlock" not in name and "sblock" not in name for name in names] + [False], bool)
     meets = np.array(["barrier" in name for name in names] + [False], bool)
     lock = account == Account.LOCK
-    chosen = np.flatnonzero(np.where(lock, gets[region], meets[region]))
+    taking = np.flatnonzero(np.where(lock, gets[region], meets[region]))
     parts = [np.zeros((3, 0), np.int64)]
     rows = [np.zeros(0, np.int64)]
-    keys = np.stack([process[where[chosen]], region[chosen]])
+    keys = np.stack([process[location[taking]], region[taking]])
     for key in np.unique(keys, axis=1).T:
-        mine = chosen[(keys == key[:, None]).all(axis=0)]
-        if np.unique(where[mine]).size < 2:
+        mine = taking[(keys == key[:, None]).all(axis=0)]
+        if np.unique(location[mine]).size < 2:
             continue
         mine = mine[np.lexsort((begin[mine], end[mine] if lock[mine[0]] else begin[mine]))]
         room = min(MOST, 4 * mine.size + 64)
         while True:
             out = np.empty((4, room), np.int64)
             part = held_by if lock[mine[0]] else met_by
-            n = part(begin[mine], end[mine], where[mine], out)
+            n = part(begin[mine], end[mine], location[mine], out)
             if n <= room or room >= MOST:
                 break
             room = min(MOST, n)

@@ -43,10 +43,10 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ())
             "segments", ends, levels, f"{phases.n} phases" if phases.n > 1 else "1 phase", "fit", width=2.2
         ),
     )
-    known = [one for one in firm if one is not None]
-    if known:
-        spans = np.array([(one.low_s, one.high_s) for one in known]).ravel()
-        words = f"breakpoints, {known[0].text}" if len({one.text for one in known}) == 1 else "breakpoints"
+    firms = [one for one in firm if one is not None]
+    if firms:
+        spans = np.array([(one.low_s, one.high_s) for one in firms]).ravel()
+        words = f"breakpoints, {firms[0].text}" if len({one.text for one in firms}) == 1 else "breakpoints"
         series += (Series("segments", spans, np.zeros(spans.size), words, "band", width=6.0),)
 
     def data() -> Iterator[tuple[object, ...]]:

@@ -174,8 +174,8 @@ def firm_breakpoints(
     """Firmness over the iterations of those inner breakpoints of a run that occur in its iterations."""
     firm: list[Firm | None] = [None] * (fit.n - 1)
     for level in () if iterations is None else iterations.levels:
-        own = in_the_run(curve, level.loop, fit)
-        firm = [known or one for known, one in zip(firm, own, strict=True)]
+        over_run = in_the_run(curve, level.loop, fit)
+        firm = [known or one for known, one in zip(firm, over_run, strict=True)]
     return tuple(firm)
 
 
@@ -189,8 +189,8 @@ def _why(looked: int, first: core.Loop) -> str:
     if looked > 1:
         same = round(loop.agree * looked)
         sentence = f"{same} of {looked} locations looked at repeat the same events at the same times"
-    shown = "the curve shows it too" if first.by == "both" else "the curve does not show it"
-    return f"{sentence}; {shown} (correlation of neighbours {loop.likeness:.2f})."
+    agreement = "the curve shows it too" if first.by == "both" else "the curve does not show it"
+    return f"{sentence}; {agreement} (correlation of neighbours {loop.likeness:.2f})."
 
 
 def _why_none(looked: int, verdict: core.Verdict) -> str:
@@ -205,15 +205,15 @@ def _why_none(looked: int, verdict: core.Verdict) -> str:
 
 def _looked_at(store: TraceStore) -> list[int]:
     """Locations evenly spread over the processors with events: one per rank if there are several ranks."""
-    there = [i for i, at in enumerate(store.locations) if at.kind == "cpu" and store.rows("events", i)]
+    active = [i for i, at in enumerate(store.locations) if at.kind == "cpu" and store.rows("events", i)]
     first: dict[int, int] = {}
-    for i in there:
+    for i in active:
         first.setdefault(store.locations[i].rank, i)
     if len(first) > 1:
-        there = list(first.values())
-    if len(there) <= _LOOKED:
-        return there
-    return [there[i] for i in np.linspace(0, len(there) - 1, _LOOKED).astype(int)]
+        active = list(first.values())
+    if len(active) <= _LOOKED:
+        return active
+    return [active[i] for i in np.linspace(0, len(active) - 1, _LOOKED).astype(int)]
 
 
 class _Symbols:
@@ -276,12 +276,12 @@ class _Symbols:
         region, count = store.column("calls", "region", location), store.column("calls", "count", location)
         np.add.at(counts, self._of_region[region], count)
         order = np.argsort(counts, kind="stable")
-        wanted = np.zeros(counts.size, bool)
+        rare = np.zeros(counts.size, bool)
         order = order[counts[order] > 0]
         sums = np.cumsum(counts[order])
         few = (np.arange(order.size) < _AT_LEAST) & (sums <= 4 * _SYMBOLS)
-        wanted[order[(sums <= self._most) | few]] = True
-        keep = wanted[self._of_region]
+        rare[order[(sums <= self._most) | few]] = True
+        keep = rare[self._of_region]
         symbols, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for time, kind, region in store.blocks("events", location, "time", "kind", "region", rows=1 << 18):
             rows = np.flatnonzero((kind == EventKind.ENTER) & keep[region])
@@ -295,10 +295,10 @@ class _Symbols:
         sends = np.isin(kind, SENDS)
         rows = np.flatnonzero(sends | np.isin(kind, RECEIVES))
         key = (peer[rows].astype(np.int64) - location) * 2 + sends[rows]
-        known, which = np.unique(key, return_inverse=True)
+        keys, which = np.unique(key, return_inverse=True)
         names = [
             self._know(f"a message {'to' if one % 2 else 'from'} the location {one // 2:+d}")
-            for one in known.tolist()
+            for one in keys.tolist()
         ]
         return np.array(names, np.int64)[which], time[rows]
 
@@ -321,12 +321,12 @@ def _odd(
 ) -> list[Odd]:
     """Ranks and region that made iterations longer, each compared with the nearest usual one. `strange`:
     indices and excess times of these iterations."""
-    wanted = []
+    ranges = []
     for index, _ in strange:
         others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
         other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
-        wanted += [(float(loop.bounds[i]), float(loop.bounds[i + 1])) for i in (other, index)]
-    stats = statistics.ranges(wanted, use, progress)  # all at once, as each location is then read once
+        ranges += [(float(loop.bounds[i]), float(loop.bounds[i + 1])) for i in (other, index)]
+    stats = statistics.ranges(ranges, use, progress)  # all at once, as each location is then read once
     odd_ones = []
     for k, (index, excess) in enumerate(strange):
         usual, odd = stats[2 * k : 2 * k + 2]
@@ -335,7 +335,7 @@ def _odd(
         longer = np.flatnonzero(more >= 0.5 * most) if most >= 0.5 * excess else np.empty(0, np.int64)
         ranks = tuple(sorted({store.locations[i].rank for i in longer.tolist()}))
         region = _region(store, use, usual, odd, bool(ranks))
-        odd_ones.append(Odd(index, *wanted[2 * k + 1], excess, ranks, region))
+        odd_ones.append(Odd(index, *ranges[2 * k + 1], excess, ranks, region))
     return odd_ones
 
 

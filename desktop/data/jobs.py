@@ -35,7 +35,7 @@ def write_script(experiment: Experiment, path: Path) -> None:
     folder = shlex.quote(str(experiment.folder))
     program = experiment.program
     seconds = program.time_limit_s * (1 + program.warm_up) * 1.2 + 60
-    hours, rest = divmod(math.ceil(seconds), 3600)
+    hours, left = divmod(math.ceil(seconds), 3600)
     write_text(
         path,
         f"""#!/bin/sh
@@ -43,7 +43,7 @@ def write_script(experiment: Experiment, path: Path) -> None:
 #SBATCH --job-name=spt
 #SBATCH --array=1-{count}%1
 #SBATCH --exclusive
-#SBATCH --time={hours:02d}:{rest // 60:02d}:{rest % 60:02d}
+#SBATCH --time={hours:02d}:{left // 60:02d}:{left % 60:02d}
 folder={folder}
 # Build first, on a node of the same kind:  phasewright spt run "$folder" --yes --check
 # Submit, and when all have ended:          phasewright spt run "$folder" --collect
@@ -88,13 +88,13 @@ def collect(experiment: Experiment) -> int:
     """
     keys, added = planned(experiment), 0
     with Journal(experiment) as journal:
-        known = {(t.order, t.attempt, t.start) for t in journal.trials}
+        recorded = {(t.order, t.attempt, t.start) for t in journal.trials}
         for order, key in keys.items():
             path = experiment.folder / RESULTS / f"{order}.json"
             if not path.exists():
                 continue
             trial = _read(path, experiment, key, order)
-            if (trial.order, trial.attempt, trial.start) in known:
+            if (trial.order, trial.attempt, trial.start) in recorded:
                 continue
             good = state_of(experiment, journal.trials).good.get(key)
             if good is None or good.status != "ok":

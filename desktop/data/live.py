@@ -113,17 +113,17 @@ class _LiveRun:
 
     def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> JSON:
         """Everything except arrays, as plain values."""
-        shown, curve, subject = self.material.fit, self.curve, self.subject
-        fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, shown.model))}
+        current, curve, subject = self.material.fit, self.curve, self.subject
+        fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, current.model))}
         statistics = Statistics(self.store)
         whole = self.use.curve()
         doings = self.structure.doings(whole if subject.limit is None else whole.window(*subject.limit))
         models = []
         for k, (key, of_model) in enumerate(fits.items()):
             part = Share(progress, k / len(fits), (k + 1) / len(fits))
-            explained = of_model if self.all_explained else [fit for fit in of_model if fit is shown]
-            known = self._known(statistics, of_model if self.all_accounts else explained, explained, part)
-            rows = [self._fit(fit, doings, known) for fit in of_model]
+            explained = of_model if self.all_explained else [fit for fit in of_model if fit is current]
+            by_span = self._by_span(statistics, of_model if self.all_accounts else explained, explained, part)
+            rows = [self._fit(fit, doings, by_span) for fit in of_model]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
         scale = time_scale(curve.duration)
         # The reason belongs to the suggested fit, not to another with as many phases.
@@ -137,7 +137,7 @@ class _LiveRun:
             "axis": curve.quantity.axis,
             "unit": curve.quantity.unit,
             "error_unit": curve.quantity.of_error,
-            "shown": {"model": shown.model, "n": shown.requested},
+            "shown": {"model": current.model, "n": current.requested},
             "suggested": None if suggestion is None else [suggestion.n, suggestion.reason],
             "kinds": DEGREES,
             "accounts": [list(ACCOUNTS[one.name.lower()]) for one in Account],
@@ -149,20 +149,20 @@ class _LiveRun:
 
     def _fits(self, model: str) -> Iterator[PhaseFit]:
         """The fit of every n as in the window; the shown one replaces the one with its n."""
-        shown, subject = self.material.fit, self.subject
-        known = landmarks_of(subject, self.structure, self.curve)
-        own = subject.basis if model == shown.model else None
+        current, subject = self.material.fit, self.subject
+        landmarks = landmarks_of(subject, self.structure, self.curve)
+        basis = subject.basis if model == current.model else None
         # A budget counts parameters.
         last = max(60 if model == "budget" else SWEEP, least_n(model, subject.locked))
-        swept = sweep(self.curve, model, last, locked=subject.locked, basis=own)
-        fits = {fit.requested: fit for fit in swept.fits}
+        result = sweep(self.curve, model, last, locked=subject.locked, basis=basis)
+        fits = {fit.requested: fit for fit in result.fits}
         for n, fit in fits.items():
-            fits[n] = at_events(self.curve, fit, known, subject.locked)
-        if model == shown.model:
-            fits[shown.requested] = shown
+            fits[n] = at_events(self.curve, fit, landmarks, subject.locked)
+        if model == current.model:
+            fits[current.requested] = current
         yield from (fits[n] for n in sorted(fits))
 
-    def _known(
+    def _by_span(
         self,
         statistics: Statistics,
         fits: Sequence[PhaseFit],
@@ -174,9 +174,9 @@ class _LiveRun:
         if statistics.of_curve or not fits:
             return {}
         causality = statistics.causality(self.use, progress)
-        wanted = self._spans(fits)
+        spans = self._spans(fits)
         ranges = dict(
-            zip(wanted, statistics.ranges(wanted, self.use, progress, causality=causality), strict=True)
+            zip(spans, statistics.ranges(spans, self.use, progress, causality=causality), strict=True)
         )
         of = [span for span in self._spans(explained) if span in ranges]
         charged = (
@@ -193,14 +193,14 @@ class _LiveRun:
         return sorted(span for span in spans if round(span[0] / tick) < round(span[1] / tick))
 
     def _fit(
-        self, fit: PhaseFit, doings: Doings | None, known: Mapping[Span, tuple[RangeStats, Charges | None]]
+        self, fit: PhaseFit, doings: Doings | None, by_span: Mapping[Span, tuple[RangeStats, Charges | None]]
     ) -> JSON:
         """One fit with the texts about its phases."""
         names = phase_names(doings, fit.breaks, self.subject.phase_names, self.subject.names)
         spans = list(pairwise(fit.breaks.tolist()))
         whole = (float(fit.breaks[0]), float(fit.breaks[-1]))
         sentences = [""] * fit.n
-        charged = [one[1] for span in (whole, *spans) if (one := known.get(span)) is not None and one[1]]
+        charged = [one[1] for span in (whole, *spans) if (one := by_span.get(span)) is not None and one[1]]
         if len(charged) == 1 + fit.n:
             words = explanation(charged, names, naming(self.store, self.subject.names))
             sentences = [printable(phase.sentence, 2000) for phase in words.phases]
@@ -208,7 +208,7 @@ class _LiveRun:
                 self.words = words
         phases = []
         for k, row in enumerate(phase_table(self.curve, fit)):
-            stats = known.get(spans[k], (None,))[0]
+            stats = by_span.get(spans[k], (None,))[0]
             parts = [] if stats is None else stats.account_parts(0.0005)
             phases.append(
                 {

@@ -56,8 +56,8 @@ def links_of(writer: StoreWriter) -> Iterator[Links]:
     StoreError : it cannot be written.
     """
     hint = "make room there and in the temporary folder"
-    told = explained(StoreError, "cannot be written", file=writer.path, hint=hint)
-    with told, closing(Links(writer)) as links:
+    explaining = explained(StoreError, "cannot be written", file=writer.path, hint=hint)
+    with explaining, closing(Links(writer)) as links:
         yield links
         links.keep()
 
@@ -115,19 +115,19 @@ def address_of(source: EventSource) -> Ints:
     others are never named; if messages name locations, those with messages are named. Nothing is read if only
     the first locations of processes have messages.
     """
-    own, process = np.arange(len(source.locations)), process_of(source)
+    itself, process = np.arange(len(source.locations)), process_of(source)
     first = np.unique(process, return_index=True)[1][process]
-    talking = np.array([source.rows("messages", i) > 0 for i in own.tolist()], bool)
-    if not (talking & (first != own)).any():
-        return own
-    named = np.zeros(own.size, bool)
-    for here in np.flatnonzero(talking).tolist():
-        for (peer,) in source.blocks("messages", here, "peer"):
+    talking = np.array([source.rows("messages", i) > 0 for i in itself.tolist()], bool)
+    if not (talking & (first != itself)).any():
+        return itself
+    named = np.zeros(itself.size, bool)
+    for location in np.flatnonzero(talking).tolist():
+        for (peer,) in source.blocks("messages", location, "peer"):
             named[peer[peer >= 0]] = True
     only = np.flatnonzero(named & (np.bincount(process, named)[process] == 1))
-    address = np.full(own.size, -1)
+    address = np.full(itself.size, -1)
     address[process[only]] = only
-    return np.where(address[process] < 0, own, address[process])
+    return np.where(address[process] < 0, itself, address[process])
 
 
 @arithmetic
@@ -195,8 +195,8 @@ def _in_shares(
         if whole:
             yield np.concatenate(whole)
         if spill is not None:
-            for chosen in range(shares):
-                yield spill.read(chosen)["columns"]
+            for k in range(shares):
+                yield spill.read(k)["columns"]
 
 
 def _spill(rows: Ints) -> Spill:
@@ -225,18 +225,18 @@ def match_messages(
     length = max(1, rows // PARTS)
     address = address_of(source)
     together: dict[int, list[int]] = {}
-    for here, name in enumerate(address.tolist()):
-        if source.rows("messages", here):
-            together.setdefault(name, []).append(here)
+    for location, name in enumerate(address.tolist()):
+        if source.rows("messages", location):
+            together.setdefault(name, []).append(location)
     threads_of = {threads[0]: threads for threads in together.values()}
 
-    def take(here: int) -> Iterator[Ints]:
-        if here not in threads_of:  # it was done with another of its threads
+    def take(location: int) -> Iterator[Ints]:
+        if location not in threads_of:  # it was done with another of its threads
             return
-        threads = threads_of[here]
+        threads = threads_of[location]
         count = sum(source.rows("messages", thread) for thread in threads)
         counts = None if count <= length else (_Count(_PART), _Count(_PART))
-        for ends, outward in _ends(_rows(source, threads, rows), count, int(address[here]), rows):
+        for ends, outward in _ends(_rows(source, threads, rows), count, int(address[location]), rows):
             ends[:, _PART] = 0 if counts is None else counts[outward](ends) // length
             yield ends
 
@@ -381,8 +381,8 @@ def _posted(kind: AnyArray, request: AnyArray, row: int, posted: Ints) -> tuple[
     by_request = np.lexsort((place, requests))
     former, latter = by_request[:-1], by_request[1:]
     same = requests[former] == requests[latter]
-    taken = same & post[former] & ~post[latter]
-    order[waits[latter[taken] - before]] = place[former[taken]]
+    matched = same & post[former] & ~post[latter]
+    order[waits[latter[matched] - before]] = place[former[matched]]
     last = by_request[np.append(~same, True)]
     last = last[post[last]]
     return order, np.stack([requests[last], place[last]])
@@ -468,30 +468,30 @@ def match_in_passing(
     while heap:
         if progress is not None:
             progress.step(0, 0, "comparing clocks")
-        _, here = heap[0]
-        stream = streams[here]
+        _, location = heap[0]
+        stream = streams[location]
         if not stream.advance():
             heapq.heappop(heap)
         else:
-            heapq.heapreplace(heap, (stream.reached, here))
+            heapq.heapreplace(heap, (stream.reached, location))
         while stream.ready:
-            out, done = meeting.take(here, stream.ready[0], counted)
+            out, done = meeting.take(location, stream.ready[0], counted)
             if out.shape[1]:
                 yield Matches(*out)
             if done < stream.ready[0][0].size:
                 stream.ready[0] = tuple(column[done:] for column in stream.ready[0])
-                yield from _rest(source, streams, meeting, rows, progress, counted)
+                yield from _leftover(source, streams, meeting, rows, progress, counted)
                 return
             stream.ready.pop(0)
         if stream.held_rows > rows:
-            yield from _rest(source, streams, meeting, rows, progress, counted)
+            yield from _leftover(source, streams, meeting, rows, progress, counted)
             return
     waiting = meeting.waiting()
     outward = int((waiting[:, _END] & 1).sum())
     counted[:2] += outward, len(waiting) - outward
 
 
-def _rest(
+def _leftover(
     source: EventSource,
     streams: dict[int, _Stream],
     meeting: _Meeting,
@@ -504,14 +504,14 @@ def _rest(
     owner = waiting[:, _END] >> 1
     length = max(1, rows // PARTS)
 
-    def take(here: int) -> Iterator[Ints]:
+    def take(location: int) -> Iterator[Ints]:
         counts = _Count(_PART), _Count(_PART)
-        own = waiting[owner == here]
+        of_location = waiting[owner == location]
         for outward in (True, False):
-            ends = own[(own[:, _END] & 1) == outward]
+            ends = of_location[(of_location[:, _END] & 1) == outward]
             ends[:, _PART] = counts[outward](ends) // length
             yield ends
-        for ends, outward in streams[here].rest(rows):
+        for ends, outward in streams[location].remaining(rows):
             ends[:, _PART] = counts[outward](ends) // length
             yield ends
 
@@ -525,16 +525,16 @@ class _Stream:
     reached : ticks of the location up to which everything was read; clocks may be far apart.
     """
 
-    def __init__(self, source: EventSource, here: int, size: int) -> None:
-        self._here, self._count = here, source.rows("messages", here)
-        self._blocks = source.blocks("messages", here, *TABLES["messages"], rows=size)
+    def __init__(self, source: EventSource, location: int, size: int) -> None:
+        self._here, self._count = location, source.rows("messages", location)
+        self._blocks = source.blocks("messages", location, *TABLES["messages"], rows=size)
         self._row = 0
         self._posted = np.empty((2, 0), np.int64)
         self._held: list[tuple[AnyArray, ...]] = []
         self.held_rows = 0
         self.ready: list[tuple[AnyArray, ...]] = []
         self.reached = -1
-        self._first = source.locations[here].first or 0
+        self._first = source.locations[location].first or 0
 
     def advance(self) -> bool:
         """Read the next block; False if there is none."""
@@ -567,16 +567,16 @@ class _Stream:
         self.held_rows = order.size - n
         return True
 
-    def rest(self, rows: int) -> Iterator[tuple[Ints, bool]]:
+    def remaining(self, rows: int) -> Iterator[tuple[Ints, bool]]:
         """Everything that was not taken, as `_ends`."""
         for block in self.ready:
             for outward, ends in enumerate(self._ends(block)):
                 if len(ends):
                     yield ends, not outward
         held = self._ends(self._held[0])[1] if self._held else None
-        here = self._here
-        blocks = ((*block, np.full(block[0].size, here, np.int64)) for block in self._blocks)
-        yield from _ends(blocks, self._count, here, rows, self._row, self._posted, held)
+        location = self._here
+        blocks = ((*block, np.full(block[0].size, location, np.int64)) for block in self._blocks)
+        yield from _ends(blocks, self._count, location, rows, self._row, self._posted, held)
 
     def _ends(self, block: tuple[AnyArray, ...]) -> tuple[Ints, Ints]:
         *columns, place = block
@@ -603,7 +603,7 @@ class _Meeting:
         self._names = np.zeros((names, 4), np.int64)
         self._queues = np.zeros((names, 3), np.int64)
 
-    def take(self, here: int, block: tuple[AnyArray, ...], tally: Ints) -> tuple[Ints, int]:
+    def take(self, location: int, block: tuple[AnyArray, ...], tally: Ints) -> tuple[Ints, int]:
         """Matches (columns, n) of a location's rows with waiting ends, and the number of rows taken: not all
         if too many would have to wait."""
         out = np.empty((len(Matches._fields), block[0].size), np.int64)
@@ -611,7 +611,7 @@ class _Meeting:
         row = 0
         while True:
             row = meet(
-                row, here, *block, self._slots, self._names, self._queues, self._pool, self._state,
+                row, location, *block, self._slots, self._names, self._queues, self._pool, self._state,
                 self._salt, out, tally,
             )  # fmt: skip
             if row == block[0].size or not self._make_room():
@@ -667,7 +667,7 @@ def name_at(
 
 @arithmetic
 def meet(
-    begin: int, here: int, time: Ints, kind: Bytes, peer: AnyArray, comm: AnyArray, tag: Ints, size: Ints,
+    begin: int, location: int, time: Ints, kind: Bytes, peer: AnyArray, comm: AnyArray, tag: Ints, size: Ints,
     place: Ints, slots: Ints, names: Ints, queues: Ints, pool: Ints, state: Ints, salt: int, out: Ints,
     tally: Ints,
 ) -> int:  # fmt: skip
@@ -682,9 +682,9 @@ def meet(
         outward = kind[i] == _SEND or kind[i] == _ISEND
         if peer[i] < 0 or not (outward or kind[i] == _RECV or kind[i] == _IRECV):
             continue
-        other = np.int64(peer[i])
-        sender = here if outward else other
-        receiver = other if outward else here
+        partner = np.int64(peer[i])
+        sender = location if outward else partner
+        receiver = partner if outward else location
         at = name_at(sender, receiver, np.int64(comm[i]), tag[i], slots, names, salt)
         if slots[at] == 0:
             c = state[_NAMES]
@@ -795,20 +795,20 @@ class Instances(NamedTuple):
 
 
 def match_collectives(
-    source: EventSource, wanted: Callable[[str], object], rows: int = ROWS, progress: Progress | None = None
+    source: EventSource, test: Callable[[str], object], rows: int = ROWS, progress: Progress | None = None
 ) -> Iterator[Instances]:
-    """Match operations whose names are `wanted`: the k-th of each member on a communicator, if all members
+    """Match operations whose names pass `test`: the k-th of each member on a communicator, if all members
     name the same one. About `rows` rows are matched at a time."""
-    chosen = np.array([bool(wanted(text)) for text in source.texts], bool)
+    selected = np.array([bool(test(text)) for text in source.texts], bool)
 
-    def take(here: int) -> Iterator[Ints]:
+    def take(location: int) -> Iterator[Ints]:
         count = _Count(1)
         columns = ("communicator", "operation", "begin", "end", "root", "sent", "received")
-        for block in source.blocks("collectives", here, *columns, rows=rows):
-            which = np.flatnonzero(chosen[block[1]] & (block[0] != NO_COMMUNICATOR))
+        for block in source.blocks("collectives", location, *columns, rows=rows):
+            which = np.flatnonzero(selected[block[1]] & (block[0] != NO_COMMUNICATOR))
             comm, operation, *others = (column[which].astype(np.int64) for column in block)
             k = count(comm[:, None])
-            yield np.stack([comm, k, operation, np.full_like(k, here), *others], axis=1)
+            yield np.stack([comm, k, operation, np.full_like(k, location), *others], axis=1)
 
     for calls in _in_shares(source, "collectives", rows, 2, take, progress):
         comm, k, operation, *others = np.ascontiguousarray(calls.T)
@@ -826,8 +826,8 @@ def match_collectives(
         matched = agreed & (members > 1)
         order = order[np.repeat(matched, members)]
         start = np.r_[0, np.cumsum(members[matched])]
-        here, begin, end, root, sent, received = (column[order] for column in others)
+        location, begin, end, root, sent, received = (column[order] for column in others)
         yield Instances(
-            start, here, begin, end, root, sent, received, comm[new][matched], operation[new][matched],
+            start, location, begin, end, root, sent, received, comm[new][matched], operation[new][matched],
             int(members[~agreed].sum()),
         )  # fmt: skip

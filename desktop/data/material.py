@@ -205,8 +205,8 @@ class Material:
         if self.sweep is None:
             return None
         same = (fit.epsilon for fit in self.sweep.fits if fit.requested == self.fit.requested)
-        known = any(math.isclose(e, self.fit.epsilon, rel_tol=1e-9, abs_tol=1e-12) for e in same)
-        return None if known else self.fit
+        in_sweep = any(math.isclose(e, self.fit.epsilon, rel_tol=1e-9, abs_tol=1e-12) for e in same)
+        return None if in_sweep else self.fit
 
     def figures(self) -> tuple[str, ...]:
         """The keys of `FIGURES` that can be drawn."""
@@ -244,14 +244,14 @@ def gather(
         curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
     events = structure(store, use, progress)
-    known = landmarks_of(subject, events, curve)
-    swept, suggestion = search(
+    landmarks = landmarks_of(subject, events, curve)
+    sweep, suggestion = search(
         curve,
         subject.model,
         locked=subject.locked,
         to=subject.n or 0,
         stop=stop,
-        landmarks=known,
+        landmarks=landmarks,
         basis=subject.basis,
     )
     if subject.breaks is not None:
@@ -262,20 +262,20 @@ def gather(
                 f"the breakpoint at {outside[0]:g} s is not inside the curve, which runs from "
                 f"{ends[0]:g} s to {ends[1]:g} s"
             )
-        breaks = (ends[0], *subject.breaks, ends[1])
-        fit = fit_breakpoints(curve, breaks, subject.model, degrees=subject.degrees, basis=subject.basis)
+        breakpoints = (ends[0], *subject.breaks, ends[1])
+        fit = fit_breakpoints(curve, breakpoints, subject.model, degrees=subject.degrees, basis=subject.basis)
         if subject.suggested:
             fit = replace(fit, note=AS_SUGGESTED)
     else:
         n = suggestion.n if subject.n is None else subject.n
-        if n < int(swept.n[0]):
+        if n < int(sweep.n[0]):
             raise ValueError(
-                f"{n} is fewer than the {int(swept.n[0])} that model and locked breakpoints need"
+                f"{n} is fewer than the {int(sweep.n[0])} that model and locked breakpoints need"
             )
         if subject.n is None:
-            fit = suggestion.fit(curve, swept)
+            fit = suggestion.fit(curve, sweep)
         else:
-            fit = at_events(curve, swept.fit(n), known, subject.locked)
+            fit = at_events(curve, sweep.fit(n), landmarks, subject.locked)
     part = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
     names = phase_names(events.doings(part), fit.breaks, subject.phase_names, subject.names)
     fit = replace(fit, names=names)
@@ -286,14 +286,14 @@ def gather(
         stack=stack(use, subject.limit) if subject.curve == DEFAULT else {"computing": curve},
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
-        sweep=swept,
+        sweep=sweep,
         suggestion=suggestion,
         bars=bars(
             store,
             rules,
             curve,
             Share(progress, 0.7, 1.0),
-            breaks=fit.breaks[1:-1],
+            breakpoints=fit.breaks[1:-1],
             by_region=by_region,
             names=subject.names,
         ),
@@ -345,7 +345,7 @@ def bars(
     progress: Progress | None = None,
     *,
     span: tuple[float, float] | None = None,
-    breaks: Iterable[float] = (),
+    breakpoints: Iterable[float] = (),
     by_region: bool = False,
     names: Mapping[str, str] | None = None,
     messages: MessageFilter | None = None,
@@ -357,7 +357,7 @@ def bars(
     Parameters
     ----------
     span : the range drawn, in seconds; None: the whole curve.
-    breaks : times (s) that must be ends of columns, so that each phase consists of whole columns.
+    breakpoints : times (s) that must be ends of columns, so that each phase consists of whole columns.
     messages : filter of the messages to be drawn; None: none.
     path : the critical path, if it is to be drawn.
     by_region : whether to show the innermost region instead of the activity, named by `names` if included
@@ -372,12 +372,12 @@ def bars(
     timeline = open_timeline(store, rules, Share(progress, 0, 0.3))
     if timeline is None:
         return None
-    places = [i for i, x in enumerate(store.locations) if x.kind == "cpu" and timeline.there[i]]
+    places = [i for i, x in enumerate(store.locations) if x.kind == "cpu" and timeline.present[i]]
     if not places:
         return None
     groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
     edges = _columns(
-        curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS * cells // _CELLS, cells // len(groups)))
+        curve, span, breakpoints, max(_LEAST_COLUMNS, min(_COLUMNS * cells // _CELLS, cells // len(groups)))
     )
     rows, labels = (
         tuple(
@@ -419,18 +419,18 @@ def _middles(store: TraceStore, groups: list[list[int]]) -> Floats:
 
 
 def _messages(
-    timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: Floats
+    timeline: Timeline, criteria: MessageFilter, groups: list[list[int]], times: Floats
 ) -> Drawn | None:
     """The messages between the rows of a figure, as lines or as a density, and the collectives."""
-    known = timeline.chosen_messages(wanted) if wanted.shown else None
+    drawn = timeline.filtered_messages(criteria) if criteria.shown else None
     a, b = float(times[0]), float(times[-1])
     row = _middles(timeline.store, groups)
-    begun = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
-    collectives = np.array([(at, top) for at, top in begun if a <= at <= b and top >= 0]).reshape(-1, 2)
-    if known is None:
+    begins = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
+    collectives = np.array([(at, top) for at, top in begins if a <= at <= b and top >= 0]).reshape(-1, 2)
+    if drawn is None:
         return Drawn(0, np.empty((0, 4)), None, collectives) if collectives.size else None
-    ends = np.stack([known.sent_s, row[known.sender], known.received_s, row[known.receiver]], axis=1)
-    ends = ends[(known.sent_s <= b) & (known.received_s >= a) & np.isfinite(ends).all(axis=1)]
+    ends = np.stack([drawn.sent_s, row[drawn.sender], drawn.received_s, row[drawn.receiver]], axis=1)
+    ends = ends[(drawn.sent_s <= b) & (drawn.received_s >= a) & np.isfinite(ends).all(axis=1)]
     high = max(_POINTS, len(groups))
     x, y = (ends[:, ::2].T - a) / (b - a) * 2 * _POINTS, ends[:, 1::2].T / len(groups) * high
     density = line_density(x, y, 2 * _POINTS, high)
@@ -439,13 +439,13 @@ def _messages(
     return Drawn(len(ends), ends[:0], density, collectives)
 
 
-def _columns(curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int) -> Ints:
+def _columns(curve: StepCurve, span: tuple[float, float] | None, cuts: Iterable[float], count: int) -> Ints:
     """Ends of about `count` columns, in ticks, rounded like the ends of ranges in statistics."""
     ends = np.rint(curve.edges[[0, -1]])
     a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
     if not a < b:
         raise ValueError(f"the range {span} holds no tick of the curve")
-    between = np.rint(np.fromiter(breaks, float) / curve.unit)
+    between = np.rint(np.fromiter(cuts, float) / curve.unit)
     even = np.rint(np.linspace(a, b, count + 1))
     return np.unique(np.concatenate([even, between[(between > a) & (between < b)]])).astype(np.int64)
 
@@ -455,9 +455,9 @@ def _regions(
 ) -> tuple[tuple[str, ...], tuple[int, ...], Bytes]:
     """The regions that take most time, all others together, and no region: their names, their colours, and
     the class (regions + 1,) of each region, no region first."""
-    known = [region.name for region in store.regions]
-    called = [names.get(name, name) for name in known]
-    most = [one for one in region_shares(called, region_classes(known, weights), weights) if one[0] >= 0]
+    regions = [region.name for region in store.regions]
+    called = [names.get(name, name) for name in regions]
+    most = [one for one in region_shares(called, region_classes(regions, weights), weights) if one[0] >= 0]
     lut = np.full(weights.size, len(most), np.uint8)
     lut[0] = len(most) + 1
     lut[np.array([region for region, _, _ in most], np.int64) + 1] = np.arange(len(most))
@@ -483,10 +483,10 @@ def tables(
     if figure == "stack":
         rows_of = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
     if figure == "epsilon" and material.sweep is not None:
-        swept = material.sweep
+        sweep = material.sweep
         rows_of["epsilon"] = [
             ("n", "epsilon", "lower", "upper", "shown"),
-            *((f.requested, f.epsilon, f.lower, f.upper, shown) for f, shown in _errors(material, swept)),
+            *((f.requested, f.epsilon, f.lower, f.upper, mark) for f, mark in _errors(material, sweep)),
         ]
     if figure == "timeline" and material.bars is not None:
         rows_of["timeline"] = _bars(material.bars)
@@ -511,13 +511,13 @@ def _within(material: Material, curve: StepCurve, span: tuple[float, float] | No
     return curve.window(a, b) if a < b else curve
 
 
-def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
+def _errors(material: Material, sweep: Sweep) -> list[tuple[PhaseFit, str]]:
     """The best fit of every n that was computed, and the fit that is shown, which may have another n or
     breakpoints set by hand. With each "yes" if it is shown, else ""."""
     if material.by_hand is None:
-        return [(fit, "yes" if fit.requested == material.fit.requested else "") for fit in swept.fits]
-    every = [*((fit, "") for fit in swept.fits), (material.by_hand, "yes")]
-    return sorted(every, key=lambda found: found[0].requested)
+        return [(fit, "yes" if fit.requested == material.fit.requested else "") for fit in sweep.fits]
+    every = [*((fit, "") for fit in sweep.fits), (material.by_hand, "yes")]
+    return sorted(every, key=lambda row: row[0].requested)
 
 
 _POWERS = ("c0", "c1_per_s", "c2_per_s2")
@@ -563,8 +563,8 @@ def _compared(contrast: Contrast) -> dict[str, Iterable[tuple[object, ...]]]:
 
 
 def _bars(drawn: Bars) -> Iterator[tuple[object, ...]]:
-    what = "region" if drawn.shades else "activity"
-    yield ("row", "processors", "start_s", "end_s", what, "time_s")
+    heading = "region" if drawn.shades else "activity"
+    yield ("row", "processors", "start_s", "end_s", heading, "time_s")
     times, seconds = drawn.times.tolist(), drawn.ticks * drawn.unit
     for row, (name, merged) in enumerate(zip(drawn.names, drawn.merged, strict=True)):
         for column, k in np.argwhere(drawn.ticks[row]).tolist():

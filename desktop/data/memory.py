@@ -47,24 +47,24 @@ class Recent(Generic[Key, Value]):
 
     def __init__(self, size: Callable[[Value], int], limit: Callable[[], float]) -> None:
         self._size, self._limit = size, limit
-        self._kept: dict[Key, Value] = {}  # the most recently used last
+        self._values: dict[Key, Value] = {}  # the most recently used last
         self._lock = Lock()
         self.held = 0  # bytes
 
     def get(self, key: Key) -> Value | None:
         with self._lock:
-            value = self._kept.pop(key, None)
+            value = self._values.pop(key, None)
             if value is not None:
-                self._kept[key] = value
+                self._values[key] = value
             return value
 
     def put(self, key: Key, value: Value) -> None:
         with self._lock:
-            former = self._kept.pop(key, None)
-            self._kept[key] = value
+            former = self._values.pop(key, None)
+            self._values[key] = value
             self.held += self._size(value) - (0 if former is None else self._size(former))
-            while self.held > self._limit() and len(self._kept) > 1:
-                self.held -= self._size(self._kept.pop(next(iter(self._kept))))
+            while self.held > self._limit() and len(self._values) > 1:
+                self.held -= self._size(self._values.pop(next(iter(self._values))))
 
 
 def give_back() -> None:

@@ -117,15 +117,15 @@ def open_trace(
         if output is None:
             return open_remote(path, progress or Progress(), about)
         return open_store(copy_remote(path, progress or Progress(), about, output))
-    opened = _found(Path(path), output, progress or Progress(), _where(workers, scheduler), **about)
-    return open_store(opened) if isinstance(opened, Path) else opened
+    stored = _stored(Path(path), output, progress or Progress(), _workers(workers, scheduler), **about)
+    return open_store(stored) if isinstance(stored, Path) else stored
 
 
-def _found(
+def _stored(
     path: Path,
     output: Path | None,
     progress: Progress,
-    how: _Where,
+    how: _Workers,
     *,
     format_id: str | None = None,
     force: bool = False,
@@ -137,14 +137,14 @@ def _found(
     if format_id is None and is_store(path):
         return open_store(path)
     if path.is_dir() and not opens(path):
-        path, member = _chosen(path, "a folder", format_id, member, progress), None
+        path, member = _trace_in(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists() and not force:
-        known = _known(target, source, stamp, replaceable=output is None)
-        if known is not None:
-            return known
+        existing = _existing(target, source, stamp, replaceable=output is None)
+        if existing is not None:
+            return existing
     if output is None:
         _make_cache(target)
     try:
@@ -170,7 +170,7 @@ def files_of(
     if format_id is None and is_store(path):
         return [(path.resolve(), path.stat().st_size)]
     if path.is_dir() and not opens(path):
-        path, member = _chosen(path, "a folder", format_id, member, progress), None
+        path, member = _trace_in(path, "a folder", format_id, member, progress), None
     return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
 
 
@@ -222,11 +222,11 @@ def _import_one(path: Path, output: Path | None, options: JSON, progress: Progre
         from desktop.data.remote import copy_remote
 
         return copy_remote(path, progress, options, output)
-    how = _where(options.pop("workers", None), options.pop("scheduler", None))
-    opened = _found(path, output, progress, how, **options)
-    if isinstance(opened, Path):
-        return opened
-    with opened as store:
+    how = _workers(options.pop("workers", None), options.pop("scheduler", None))
+    stored = _stored(path, output, progress, how, **options)
+    if isinstance(stored, Path):
+        return stored
+    with stored as store:
         return store.path
 
 
@@ -251,15 +251,15 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _chosen(
+def _trace_in(
     folder: Path,
-    what: str,
+    kind: str,
     format_id: str | None,
     member: str | None,
     progress: Progress,
     file: Path | None = None,
 ) -> Path:
-    """The trace in a folder, of several the one named by `member`. Errors call it `what`, and `file`."""
+    """The trace in a folder, of several the one named by `member`. Errors call it `kind`, and `file`."""
     inside = traces_in(folder, progress).traces
     if format_id:
         inside = [(trace, importer) for trace, importer in inside if importer.id == format_id]
@@ -271,16 +271,16 @@ def _chosen(
     if member:
         if member in names:
             return inside[names.index(member)][0]
-        raise TraceFormatError(f"is {what} without a trace {member!r}", file=file or folder)
+        raise TraceFormatError(f"is {kind} without a trace {member!r}", file=file or folder)
     if not names:
         raise TraceFormatError(
-            f"is {what} without a trace that can be imported",
+            f"is {kind} without a trace that can be imported",
             file=file or folder,
             hint=f"known are: {', '.join(importers.importer(name).title for name in importers.FORMATS)}",
         )
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     raise TraceFormatError(
-        f"is {what} of several traces ({', '.join(names[:5])}{more})",
+        f"is {kind} of several traces ({', '.join(names[:5])}{more})",
         file=file or folder,
         hint="open one of them" if file is None else "unpack it and open one of them",
         choices=tuple(names),
@@ -342,7 +342,7 @@ class _Source:
             ) from None
 
     @contextmanager
-    def opened(self, target: Path, progress: Progress) -> Iterator[tuple[Path, Importer, Progress]]:
+    def unpacked(self, target: Path, progress: Progress) -> Iterator[tuple[Path, Importer, Progress]]:
         """The trace, its importer, and the rest of the progress. An archive is unpacked beside `target`
         meanwhile."""
         if self._importer:
@@ -354,7 +354,7 @@ class _Source:
             unpack(self.path, folder, Share(progress, 0.0, 0.1))
             try:
                 searched = Share(progress, 0.1, 0.1)
-                trace = _chosen(folder, "an archive", self._format_id, self._member, searched, self.path)
+                trace = _trace_in(folder, "an archive", self._format_id, self._member, searched, self.path)
                 yield trace, self._choose(trace), Share(progress, 0.1, 1.0)
             except TraceFormatError as error:
                 # The temporary folder is unknown to the user; the place in the archive says more.
@@ -363,12 +363,12 @@ class _Source:
                 raise
 
     def _choose(self, path: Path) -> Importer:
-        chosen = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
+        importer = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
         try:
-            return chosen.in_unit(self._time_unit)
+            return importer.in_unit(self._time_unit)
         except ValueError:
             raise TraceFormatError(
-                f"is of the kind {chosen.title}, which says its own unit of time",
+                f"is of the kind {importer.title}, which says its own unit of time",
                 file=path,
                 hint="leave the unit of time out",
             ) from None
@@ -395,7 +395,7 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-def _known(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
+def _existing(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
     """The store at `target` if it holds this source; None if it may be replaced."""
     try:
         store = open_store(target)
@@ -430,7 +430,7 @@ def _drop_superseded(target: Path) -> None:
 # --- import ---
 
 
-class _Where(NamedTuple):
+class _Workers(NamedTuple):
     """How locations are read: in so many processes, or on a cluster."""
 
     workers: int
@@ -447,21 +447,21 @@ class _Where(NamedTuple):
         return None
 
 
-def _where(workers: int | None, scheduler: str | None) -> _Where:
-    return _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
+def _workers(workers: int | None, scheduler: str | None) -> _Workers:
+    return _Workers(_worthwhile(cores()) if workers is None else workers, scheduler)
 
 
-def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, where: _Where) -> None:
+def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, workers: _Workers) -> None:
     about = Source(str(source.place), source.place.name, sum(size for _, size, _ in stamp), files=stamp)
     with (
         _Hash(
             [Path(name) for name, _, _ in stamp] if source.place == source.path else [source.path]
         ) as digest,
-        source.opened(target, progress) as (trace, importer, left),
+        source.unpacked(target, progress) as (trace, importer, left),
         ExitStack() as stack,
         StoreWriter(target, about, importer, (*DIGESTS, NestingDigest)) as writer,
     ):
-        farm = where.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)), left)
+        farm = workers.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)), left)
         parts = None
         if farm is not None:
             stack.enter_context(farm)
@@ -601,10 +601,10 @@ def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
             "recorded"
         )
     steady, may_drift = (float(x.max(initial=0)) * unit for x in (result.off_if_steady, result.off))
-    known = [f"to {si(steady)}s if none drifts"] if result.repair == "shift" and np.isfinite(steady) else []
+    bounds = [f"to {si(steady)}s if none drifts"] if result.repair == "shift" and np.isfinite(steady) else []
     if np.isfinite(may_drift):
-        known.append(f"to {si(may_drift)}s" + " if some do" * bool(known))
-    off = f"; then they agree {', '.join(known)}" if known else ""
+        bounds.append(f"to {si(may_drift)}s" + " if some do" * bool(bounds))
+    off = f"; then they agree {', '.join(bounds)}" if bounds else ""
     most = si(float(np.abs(result.shift - result.shift[0]).max()) * unit)
     if result.repair == "linear":
         rates = result.drift - result.drift[0]

@@ -35,8 +35,8 @@ from desktop.progress import Progress, Share
 
 def _summaries(writer: StoreWriter, steps: bool = False) -> EventDigest:
     """The timeline and the call paths of a store, and the `steps` from which its curve is computed."""
-    strips, kept = Strips(writer, writer.derive), Steps(writer.path) if steps else None
-    return EventDigest(writer, strips=strips, notes=PathNotes(writer), steps=kept)
+    strips, step_file = Strips(writer, writer.derive), Steps(writer.path) if steps else None
+    return EventDigest(writer, strips=strips, notes=PathNotes(writer), steps=step_file)
 
 
 #: Makes the digests of the rows of each location during an import; in parts the curve is computed from these.
@@ -58,16 +58,16 @@ SHARES = 8
 class Part:
     """Facts about a partial store besides its contents.
 
-    own : (n,) indices of its locations in the whole trace.
-    asked : number of locations that the importer asked about (`Sink.wants`).
+    owned : (n,) indices of its locations in the whole trace.
+    questions : number of locations that the importer asked about (`Sink.wants`).
     dates : location at which each finding was made first, -1 before all.
     refused : why nothing usable could be read from its locations, if so.
     """
 
     path: Path
-    own: Ints
+    owned: Ints
     locations: int
-    asked: int
+    questions: int
     dates: dict[str, int]
     refused: TraceFormatError | None = None
 
@@ -221,8 +221,8 @@ def read_parts(
     parts = _read_all(trace, importer, [], farm, Share(progress, 0.0, 0.6))
     if parts is None:
         return None
-    with ExitStack() as opened:
-        regions = _regions([opened.enter_context(open_store(part.path)) for part in parts])
+    with ExitStack() as first:
+        regions = _regions([first.enter_context(open_store(part.path)) for part in parts])
     if regions:
         parts = _read_all(trace, importer, regions, farm, Share(progress, 0.6, 0.9))
         if parts is None:
@@ -233,7 +233,7 @@ def read_parts(
     _describe(writer, parts, stores)
     texts = [writer.take_texts(store) for store in stores]
     writer.take_over(
-        [(store, part.own, text) for store, part, text in zip(stores, parts, texts, strict=True)]
+        [(store, part.owned, text) for store, part, text in zip(stores, parts, texts, strict=True)]
     )
     return parts
 
@@ -270,16 +270,16 @@ def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Pro
     """
     tasks = []
     for number, part in enumerate(parts):
-        clocks = [writer.locations[i].clock(True) for i in part.own]
+        clocks = [writer.locations[i].clock(True) for i in part.owned]
         activities = [region.activity for region in writer.regions]
         target = farm.folder / f"{number}.curve"
-        tasks.append((part.path, part.own, clocks, activities, writer.repair, target))
+        tasks.append((part.path, part.owned, clocks, activities, writer.repair, target))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
 def _curve_of_part(
     path: Path,
-    own: Ints,
+    owned: Ints,
     clocks: list[Clock],
     activities: Sequence[Activity | None],
     repair: bool,
@@ -292,7 +292,7 @@ def _curve_of_part(
         for location, clock in zip(store.locations, clocks, strict=True):
             location.shift, location.drift, location.origin = clock
         store.repair = repair
-        return partial_curve(store, Rules(), own, target, progress)
+        return partial_curve(store, Rules(), owned, target, progress)
 
 
 def _fit(parts: Sequence[Part], stores: Sequence[TraceStore]) -> bool:
@@ -303,7 +303,7 @@ def _fit(parts: Sequence[Part], stores: Sequence[TraceStore]) -> bool:
 
     return (
         not all(part.refused for part in parts)
-        and same([(part.locations, part.asked) for part in parts])
+        and same([(part.locations, part.questions) for part in parts])
         and same([(s.ticks_per_second, s.nesting, s.notes, s.regions) for s in stores])
     )
 
@@ -320,7 +320,7 @@ def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[Trace
     for region in first.regions:
         writer.region(region)
     places = sorted(
-        (int(index), number, at) for number, part in enumerate(parts) for at, index in enumerate(part.own)
+        (int(index), number, at) for number, part in enumerate(parts) for at, index in enumerate(part.owned)
     )
     for _, number, at in places:
         index = writer.location(stores[number].locations[at])

@@ -43,13 +43,13 @@ class Candidate:
     """A run with its own suggested breakpoints."""
 
     curve: StepCurve
-    known: Landmarks | None
-    swept: Sweep
+    landmarks: Landmarks | None
+    sweep: Sweep
     suggestion: Suggestion
 
     @property
     def fit(self) -> PhaseFit:
-        return self.suggestion.fit(self.curve, self.swept)
+        return self.suggestion.fit(self.curve, self.sweep)
 
 
 def common_breakpoints(runs: Sequence[Candidate]) -> tuple[list[list[float]], str]:
@@ -59,9 +59,9 @@ def common_breakpoints(runs: Sequence[Candidate]) -> tuple[list[list[float]], st
     fewest = min(run.suggestion.n for run in runs)
     if len(by_event[0]) - 1 >= fewest:
         return by_event, "phases begin and end at the same structure events in all runs"
-    breaks = _by_shape(runs)
-    if len(breaks[0]) >= len(by_event[0]):
-        return breaks, "phases are matched by order and shape, as many in all runs"
+    breakpoints = _by_shape(runs)
+    if len(breakpoints[0]) >= len(by_event[0]):
+        return breakpoints, "phases are matched by order and shape, as many in all runs"
     return by_event, "phases begin and end at the same structure events in all runs"
 
 
@@ -70,11 +70,11 @@ def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
     best: list[list[float]] = [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
     for reference, run in enumerate(runs):
         matched: list[list[float]] = []
-        own = events[reference]
+        of_reference = events[reference]
         for t in run.fit.breaks[1:-1].tolist():
             near = sorted(
                 (abs(time - t), key)
-                for key, time in own.items()
+                for key, time in of_reference.items()
                 if abs(time - t) <= _NEAR * run.curve.duration
             )
             at = next(([e[key] for e in events] for _, key in near if all(key in e for e in events)), None)
@@ -93,10 +93,10 @@ def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
 def _keyed(run: Candidate) -> dict[tuple[str, str, int, int], float]:
     """Times of structure events by what happens: text without numbers of processors, and which one of how
     many of the kind."""
-    if run.known is None:
+    if run.landmarks is None:
         return {}
     kinds: dict[tuple[str, str], list[Landmark]] = {}
-    for event in run.known.events:
+    for event in run.landmarks.events:
         kinds.setdefault((event.text.rpartition(" on ")[0], event.happens), []).append(event)
     return {
         (*kind, i, len(same_kind)): event.time_s
@@ -112,10 +112,10 @@ def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
     def fit(run: Candidate, n: int) -> PhaseFit:
         if n == run.suggestion.n:
             return run.fit
-        return at_events(run.curve, run.swept.fit(n), run.known)
+        return at_events(run.curve, run.sweep.fit(n), run.landmarks)
 
     for n in sorted({run.suggestion.n for run in runs}, reverse=True):
-        if not all(n in run.swept.n for run in runs):
+        if not all(n in run.sweep.n for run in runs):
             continue
         fits = [fit(run, n) for run in runs]
         if any(fitted.n != n for fitted in fits):
@@ -214,18 +214,18 @@ def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathe
     ]
     ends, matched = [list(run.breaks or ()) for run in runs], "phases are matched as in the comparison"
     if not all(ends):
-        ends, matched = _found(runs, structures)
+        ends, matched = _common(runs, structures)
     if len({len(one) for one in ends}) > 1:
         raise ValueError("the runs have different numbers of phases, match them first")
     stats: list[Sequence[RangeStats] | None] = []
     names = []
-    for i, (run, known) in enumerate(zip(runs, structures, strict=True)):
+    for i, (run, of_run) in enumerate(zip(runs, structures, strict=True)):
         share = Share(progress, i / len(runs), (i + 1) / len(runs))
         if run.store is None:
             stats.append(None)
         else:
             stats.append(Statistics(run.store).ranges(pairwise(ends[i]), run.use, share, replay=True))
-        names.append(phase_names(None if known is None else known.doings(run.curve), ends[i]))
+        names.append(phase_names(None if of_run is None else of_run.doings(run.curve), ends[i]))
     numbers = _numbers([run.name for run in runs], p, ends, stats, _common_names(names))
     systems = tuple(run.system for run in runs)
     if len(set(systems)) > 1:
@@ -233,13 +233,13 @@ def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathe
     return Gathered(numbers, matched, tuple(tuple(one) for one in ends))
 
 
-def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
+def _common(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
     """Find the same phases in all runs."""
     from desktop.core.selection import search
 
     candidates = []
-    for run, known in zip(runs, structures, strict=True):
-        events = None if known is None else known.landmarks(run.curve)
+    for run, structure in zip(runs, structures, strict=True):
+        events = None if structure is None else structure.landmarks(run.curve)
         candidates.append(Candidate(run.curve, events, *search(run.curve, "mixed", landmarks=events)))
     return common_breakpoints(candidates)
 
@@ -248,8 +248,8 @@ def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The name of each phase in most runs, without the shares of its calls, which change with p."""
     common = []
     for k in range(len(names[0])):
-        own = [one[k].partition(":")[0].partition(",")[0] for one in names]
-        words = [" ".join(w for w in one.split() if not w[0].isdigit() and w != "%") for one in own]
+        stems = [one[k].partition(":")[0].partition(",")[0] for one in names]
+        words = [" ".join(w for w in one.split() if not w[0].isdigit() and w != "%") for one in stems]
         common.append(max(words, key=words.count))
     return tuple(common)
 
@@ -263,16 +263,16 @@ def _numbers(
 ) -> ScalingRuns:
     duration = np.diff(np.array(ends, np.float64), axis=1)
     at = np.array(p, np.float64)
-    known = [run for run in stats if run is not None]
-    if len(known) < len(stats) or not all(one.is_processor.any() for run in known for one in run):
+    present = [run for run in stats if run is not None]
+    if len(present) < len(stats) or not all(one.is_processor.any() for run in present for one in run):
         return ScalingRuns(tuple(called), names, at, duration)
-    duration = np.array([[one.duration_s for one in run] for run in known])
-    parts = np.array([[_parts(one, size) for one in run] for run, size in zip(known, p, strict=True)])
-    if not all(one.accounts is not None for run in known for one in run):
+    duration = np.array([[one.duration_s for one in run] for run in present])
+    parts = np.array([[_parts(one, size) for one in run] for run, size in zip(present, p, strict=True)])
+    if not all(one.accounts is not None for run in present for one in run):
         return ScalingRuns(tuple(called), names, at, duration, parts)
     whole = np.array([
         [[(one.account_s or {})[a] / size for a in Account] for one in run]
-        for run, size in zip(known, p, strict=True)
+        for run, size in zip(present, p, strict=True)
     ])  # fmt: skip
     # Accounts below a hundredth of every phase are not worth a law.
     worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))

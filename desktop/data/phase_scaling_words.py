@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from desktop.core.phase_systems import SystemsModel
 
-Shown = Literal["time", "share", "cost", "efficiency"]
+Quantity = Literal["time", "share", "cost", "efficiency"]
 #: Charts, with their titles.
-SHOWN: dict[Shown, str] = {
+QUANTITIES: dict[Quantity, str] = {
     "time": "Time (s)",
     "share": "Part of the run (%)",
     "cost": "Processors × time (proc·s)",
@@ -43,8 +43,8 @@ _HALF = "it is more than half of the run"
 
 def name_of(model: PhaseModel, phase: int) -> str:
     """``phase 3, solve``."""
-    own = model.data.phases[phase]
-    return f"phase {phase + 1}, {own}" if own else f"phase {phase + 1}"
+    name = model.data.phases[phase]
+    return f"phase {phase + 1}, {name}" if name else f"phase {phase + 1}"
 
 
 def whole(p: float) -> str:
@@ -134,10 +134,10 @@ def sentences(fitted: PhaseModel | SystemsModel) -> tuple[str, ...]:
         sentence = (
             f"{capital(name_of(model, k))}{comma} {_each({n: _behaves(f, k) for n, f in facts}, facts)}"
         )
-        where = {name: one.head(k) for name, one in facts if one.head(k)}
-        heads = {name: _Statement(_HALF, value) for name, value in where.items()}
-        if len({*where.values()}) == 1 and not next(iter(where.values())).startswith("at"):
-            heads = {name: _Statement(value, _HALF) for name, value in where.items()}
+        head_of = {name: one.head(k) for name, one in facts if one.head(k)}
+        heads = {name: _Statement(_HALF, value) for name, value in head_of.items()}
+        if len({*head_of.values()}) == 1 and not next(iter(head_of.values())).startswith("at"):
+            heads = {name: _Statement(value, _HALF) for name, value in head_of.items()}
         if heads:
             sentence += f"; {_each(heads, facts)}"
         first = {name: _Statement("It is the first to stop scaling") for name, one in facts if one.first == k}
@@ -192,15 +192,15 @@ def by_system(model: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel],
     return (("", model),) if isinstance(model, PhaseModel) else model.fitted
 
 
-def _against(systems: SystemsModel, other: int) -> str:
+def _against(systems: SystemsModel, system: int) -> str:
     """How many times as fast a system is as the first, at the least and the largest p of both."""
-    first, second = systems.models[0], systems.models[other]
+    first, second = systems.models[0], systems.models[system]
     if first is None or second is None:
         return ""
     ends = sorted({max(first.least, second.least), min(first.largest, second.largest)})
-    over = systems.ratio(0, other, np.array(ends))
+    over = systems.ratio(0, system, np.array(ends))
     assert over is not None
-    names = systems.systems[other], systems.systems[0]
+    names = systems.systems[system], systems.systems[0]
     parts: list[str] = []
     pair: tuple[str, str] | None = None
     for p, value, low, high in zip(ends, over.value, over.low, over.high, strict=True):
@@ -292,9 +292,9 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
     parts = [model.efficiencies(p, None if k < 0 else k) for k in range(-1, phases.shape[1])]
     seen = [model.measured_efficiencies(None if k < 0 else k) for k in range(-1, phases.shape[1])]
     for i, one in enumerate(at):
-        own = model.data.p == one
+        at_p = model.data.p == one
 
-        def prediction(k: int, i: int = i, own: Flags = own) -> JSON:
+        def prediction(k: int, i: int = i, own: Flags = at_p) -> JSON:
             duration = model.data.duration.sum(axis=1) if k == 0 else model.data.duration[:, k - 1]
             return {
                 **_plain(bands[k], i, "duration_s", "low_s", "high_s"),
@@ -395,26 +395,26 @@ def law_lines(model: PhaseModel) -> list[str]:
 # --- charts ---
 
 
-def chart(model: PhaseModel, shown: Shown = "time", largest: float = 0.0) -> Content:
+def chart(model: PhaseModel, quantity: Quantity = "time", largest: float = 0.0) -> Content:
     """Phases stacked over p, predicted as areas and measured as marks on their upper edges; or efficiencies.
     `largest`: largest p drawn, by default four times that of the runs."""
     most = max(largest, model.largest * (1.0 if largest else 4.0))
     grid = np.unique(np.concatenate([np.geomspace(model.least, most, _DRAWN), model.data.p]))
     x = Axis("Processors p", log=True, doubling=True)
-    title = SHOWN[shown]
+    title = QUANTITIES[quantity]
     beyond = ((model.largest, "largest p that was run"),) if most > model.largest else ()
-    if shown == "efficiency":
+    if quantity == "efficiency":
         return Content(
             x, Axis(title, zero=True), _efficiency_series(model, grid), verticals=beyond,
             title="Efficiency over p", empty="" if model.parts else "The traces do not tell processors apart",
         )  # fmt: skip
     return Content(
-        x, Axis(title, zero=True, high=100.0 if shown == "share" else None), _stack(model, grid, shown),
+        x, Axis(title, zero=True, high=100.0 if quantity == "share" else None), _stack(model, grid, quantity),
         verticals=beyond, title="Phases over p", legend_rows=2,
     )  # fmt: skip
 
 
-def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
+def _stack(model: PhaseModel, grid: Floats, of: Quantity) -> tuple[Series, ...]:
     phases, run = model.durations(grid)
     middle = np.median(phases, axis=0)
     whole_run = band(run)
@@ -422,9 +422,9 @@ def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
     order = np.argsort(model.data.p, kind="stable")
     p = model.data.p[order]
     measured = measured[order]
-    scale = {"time": np.ones_like(grid), "cost": grid, "share": 100.0 / middle.sum(axis=0)}[shown]
-    own = {"time": np.ones_like(p), "cost": p, "share": 100.0 / measured.sum(axis=1)}[shown]
-    upper, seen = np.cumsum(middle, axis=0) * scale, np.cumsum(measured, axis=1) * own[:, None]
+    scale = {"time": np.ones_like(grid), "cost": grid, "share": 100.0 / middle.sum(axis=0)}[of]
+    factor = {"time": np.ones_like(p), "cost": p, "share": 100.0 / measured.sum(axis=1)}[of]
+    upper, seen = np.cumsum(middle, axis=0) * scale, np.cumsum(measured, axis=1) * factor[:, None]
     series = []
     for k in range(middle.shape[0]):
         below = np.zeros_like(grid) if k == 0 else upper[k - 1]
@@ -439,7 +439,7 @@ def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
         )
         series.append(Series("line", grid, upper[k], "", k % SERIES, width=1.2))
         series.append(Series("points", p, seen[:, k], "", k % SERIES, names=names))
-    if shown != "share":
+    if of != "share":
         for edge, label in ((whole_run.low, "95 % of new runs"), (whole_run.high, "")):
             series.append(Series("line", grid, edge * scale, label, "muted", dashed=True, width=1.2))
     return tuple(series)

@@ -40,7 +40,7 @@ _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 
 
 @dataclass(frozen=True)
-class Shown:
+class Sizing:
     """A place at the size at which it showed first; `delay` 0: at none. `effect`, `se` in the unit of the
     response. `own`: whether the description has a size for it alone."""
 
@@ -63,7 +63,7 @@ class Pilot:
     unit: str
     first: int
     largest: int
-    places: tuple[Shown, ...]
+    places: tuple[Sizing, ...]
 
     @property
     def common(self) -> int:
@@ -79,8 +79,8 @@ class Pilot:
     def sizes(self) -> dict[str, int]:
         """The size of every place, for the description; empty if it would show nothing."""
         sizes = {p.factor: (p.delay or self.largest) if p.own else self.common for p in self.places}
-        shown = any(place.delay and sizes[place.factor] for place in self.places)
-        return {name: size for name, size in sizes.items() if size} if shown else {}
+        visible = any(place.delay and sizes[place.factor] for place in self.places)
+        return {name: size for name, size in sizes.items() if size} if visible else {}
 
     @property
     def size(self) -> int:
@@ -102,14 +102,14 @@ class Pilot:
             f", {100 * last.effect / self.base:.3g} % of the unperturbed run"
         )
         shared = [place for place in self.places if not place.own]
-        wanted = max((place.delay for place in shared), default=0)
-        if self.common < wanted:
-            longest = max(shared, key=lambda place: place.adds(wanted))
+        needed = max((place.delay for place in shared), default=0)
+        if self.common < needed:
+            longest = max(shared, key=lambda place: place.adds(needed))
             late = [one.factor for one in shared if one.delay > self.common and one is not longest]
             hidden = ", ".join(late) or longest.factor
             most = f"no more than {self.common} units are" if self.common else "no size is"
             text += (
-                f"; {longest.factor} would add about {longest.adds(wanted):.3g}{unit} to a run at {wanted} "
+                f"; {longest.factor} would add about {longest.adds(needed):.3g}{unit} to a run at {needed} "
                 f"units, so {most} to be taken: to see {hidden}, leave {longest.factor} out or give it a "
                 "smaller delay of its own"
             )
@@ -125,7 +125,7 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     """
     common = any(_DELAY.fullmatch(flag) for flag in experiment.program.flags)
     places = tuple(
-        j for j, factor in enumerate(experiment.factors) if _own(factor) or (common and factor.high.flags)
+        j for j, factor in enumerate(experiment.factors) if _alone(factor) or (common and factor.high.flags)
     )
     if not places:
         raise ExperimentError(
@@ -137,7 +137,7 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     return places
 
 
-def _own(factor: Factor) -> bool:
+def _alone(factor: Factor) -> bool:
     words = (*factor.high.flags, *factor.high.arguments, *dict(factor.high.environment).values())
     return any("{delay}" in word for word in words)
 
@@ -145,14 +145,14 @@ def _own(factor: Factor) -> bool:
 def sized(experiment: Experiment, size: int) -> Experiment:
     """The experiment with this delay at every place."""
     flags = tuple(_DELAY.sub(rf"\g<1>{size}", flag) for flag in experiment.program.flags)
-    factors = tuple(replace(f, delay=size) if _own(f) else f for f in experiment.factors)
+    factors = tuple(replace(f, delay=size) if _alone(f) else f for f in experiment.factors)
     return replace(experiment, program=replace(experiment.program, flags=flags), factors=factors)
 
 
-def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
+def tuned(experiment: Experiment, pilot: Pilot) -> Experiment:
     """The experiment with the sizes found by the pilot: a place's own if the description has one."""
     sizes, described = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
-    factors = tuple(replace(f, delay=sizes[f.name]) if _own(f) and f.name in sizes else f
+    factors = tuple(replace(f, delay=sizes[f.name]) if _alone(f) and f.name in sizes else f
                     for f in experiment.factors)  # fmt: skip
     return replace(described, factors=factors)
 
@@ -160,7 +160,7 @@ def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
 def sizes_of(experiment: Experiment) -> tuple[int, ...]:
     """From a ninth of the size in the description upwards, each three times the one before."""
     described = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
-    described += [experiment.factors[j].delay for j in places_of(experiment) if _own(experiment.factors[j])]
+    described += [experiment.factors[j].delay for j in places_of(experiment) if _alone(experiment.factors[j])]
     first = max(1, min(described) // STEP**2)
     return tuple(first * STEP**k for k in range(SIZES))
 
@@ -195,21 +195,21 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
     generator = np.random.default_rng(experiment.plan.seed)
     base: list[float] = []
     runs: dict[tuple[int, int], list[float]] = {}
-    shown: dict[int, Shown] = {}
-    with Journal(experiment), _begun(experiment).open("a", newline="", encoding="utf-8") as file:
-        known = list(csv.reader((experiment.folder / PILOT).read_text(encoding="utf-8").splitlines()[2:]))
+    effects: dict[int, Sizing] = {}
+    with Journal(experiment), _runs_file(experiment).open("a", newline="", encoding="utf-8") as file:
+        recorded = list(csv.reader((experiment.folder / PILOT).read_text(encoding="utf-8").splitlines()[2:]))
         writer = csv.writer(file, lineterminator="\n")
 
         def measure(size: int, place: int) -> float:
             number = len(base) + sum(map(len, runs.values())) + 1
             named = (experiment.names[place], size) if place >= 0 else ("", 0)
             head = [str(number), *map(str, named)]
-            if number <= len(known):
-                return _known(experiment, known[number - 1], head)
+            if number <= len(recorded):
+                return _recorded(experiment, recorded[number - 1], head)
             title = (
                 f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
             )
-            progress.step(len(shown), len(places), title)
+            progress.step(len(effects), len(places), title)
             value = runner.one(sized(experiment, size), _levels(experiment, place), progress)[0]
             writer.writerow([*head, repr(value)])
             file.flush()
@@ -223,7 +223,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             base.append(measure(sizes[0], -1))
         largest = sizes[0]
         for largest in sizes:
-            left = [j for j in places if j not in shown]
+            left = [j for j in places if j not in effects]
             for j in generator.permutation(np.repeat(left, _EACH)).tolist():
                 runs.setdefault((j, largest), []).append(measure(largest, j))
             base.append(measure(sizes[0], -1))  # so that drift of the machine is no effect
@@ -231,19 +231,19 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             for j in left:
                 effect = _difference(experiment.factors[j], largest, runs[j, largest], base, sigma)
                 if effect.effect > _LIMIT * effect.se:
-                    shown[j] = effect
-            if len(shown) == len(places):
+                    effects[j] = effect
+            if len(effects) == len(places):
                 break
         file.write(_DONE)
     every = tuple(
-        shown.get(j, Shown(factor.name, 0, math.nan, math.nan, _own(factor)))
+        effects.get(j, Sizing(factor.name, 0, math.nan, math.nan, _alone(factor)))
         for j, factor in enumerate(experiment.factors)
         if j in places
     )
     return Pilot(float(np.mean(base)), experiment.responses[0].unit or "", sizes[0], largest, every)
 
 
-def _begun(experiment: Experiment) -> Path:
+def _runs_file(experiment: Experiment) -> Path:
     """The file of runs: that of a stopped pilot of this description, without an unfinished line; else a new
     one."""
     path = experiment.folder / PILOT
@@ -254,7 +254,7 @@ def _begun(experiment: Experiment) -> Path:
     return path
 
 
-def _known(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> float:
+def _recorded(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> float:
     """The response of a run that was made before."""
     try:
         *setting, value = row
@@ -276,9 +276,9 @@ def _sigma(groups: Sequence[Sequence[float]]) -> float:
     return math.sqrt(ss / sum(len(g) - 1 for g in groups))
 
 
-def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Shown:
+def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Sizing:
     se = sigma * math.sqrt(1 / len(y) + 1 / len(base))
-    return Shown(factor.name, size, float(np.mean(y) - np.mean(base)), se, _own(factor))
+    return Sizing(factor.name, size, float(np.mean(y) - np.mean(base)), se, _alone(factor))
 
 
 def sizing_rows(pilot: Pilot) -> list[Mapping[str, object]]:

@@ -102,7 +102,7 @@ def _prepared(call: Piece, name: str, language: str, lines: _Lines) -> tuple[Pla
         if first is None or first.type != "string" or first.text is None:
             return None, ""
         macro = first.text.decode("utf-8", "replace").strip("\"'")
-        return Place(macro, name, lines.own(call.line), routine.name, call.construct), ""
+        return Place(macro, name, lines.original(call.line), routine.name, call.construct), ""
     # A block around whole routines selects a variant of the program; it is no place.
     condition = call.enclosing("condition", "routine")
     while condition is not None and condition.kind == "condition":
@@ -126,10 +126,10 @@ class _Lines:
         last = block.node.end_point[0] + (block.node.end_point[1] > 0)
         for follows in (last + 1, last + 2):
             if follows in self._at:
-                return self.own(follows)
-        return self.own(block.line)
+                return self.original(follows)
+        return self.original(block.line)
 
-    def own(self, line: int) -> int:
+    def original(self, line: int) -> int:
         k = bisect(self._at, line) - 1
         return line + self._shift[k] if k >= 0 else line
 
@@ -252,16 +252,16 @@ def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place
     by_file: dict[str, list[tuple[str, Spot]]] = {}
     places = []
     files = {offer.place.file for offer in offers}
-    taken = {word for name in files for word in re.findall(rb"\bF\d+\b", read_source(Path(folder) / name))}
-    free = (name for number in count(1) if (name := f"F{number}").encode() not in taken)
+    used = {word for name in files for word in re.findall(rb"\bF\d+\b", read_source(Path(folder) / name))}
+    free = (name for number in count(1) if (name := f"F{number}").encode() not in used)
     for offer, macro in zip(offers, free, strict=False):
         by_file.setdefault(offer.place.file, []).append((macro, offer))
         places.append(replace(offer.place, macro=macro))
-    for name, here in by_file.items():
+    for name, inside in by_file.items():
         path = Path(folder) / name
         text, language = read_source(path), language_of(name)
         ends = b"\r\n" if b"\r\n" in text[:4096] else b"\n"
-        for macro, offer in sorted(here, key=lambda one: -one[1].at):
+        for macro, offer in sorted(inside, key=lambda one: -one[1].at):
             text = _written(text, offer.at, macro, language, ends)
         if language == "fortran":
             text = _uses(text, ends)
@@ -371,7 +371,7 @@ def _uses(text: bytes, ends: bytes) -> bytes:
             continue
         # The statement's node may end before a comment on its line.
         at = text.find(b"\n", head.end_byte - 1) + 1
-        line = lines.own(text.count(b"\n", 0, at) + 1)
+        line = lines.original(text.count(b"\n", 0, at) + 1)
         use = b"      use spt_delay_module, only: spt_delay, spt_long => c_long"
         text = text[:at] + use + ends + f"#line {line}".encode() + ends + text[at:]
     return text

@@ -44,12 +44,12 @@ class _Noted:
         self._presence = Presence()
         self._location, self._last = -1, 0
 
-    def feed(self, location: int, time: Ints, kind: Bytes, what: NDArray[np.uint32], numbers: int) -> None:
+    def feed(self, location: int, time: Ints, kind: Bytes, thing: NDArray[np.uint32], numbers: int) -> None:
         if location != self._location:
             self.close()
             self._location = location
         if time.size:
-            self._presence.feed(time, kind, what, numbers)
+            self._presence.feed(time, kind, thing, numbers)
             self._last = int(time[-1])
 
     def close(self) -> None:
@@ -75,9 +75,9 @@ class PresenceDigest:
         elif table == "messages":
             columns = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "peer", "bytes"))
             rows = block["time"].size
-            time, what = np.empty(2 * rows, np.int64), np.empty(2 * rows, np.uint32)
-            n = 2 * sends(location, *columns, _SENDS, time, what)
-            self._sends.feed(location, time[:n], np.full(n, TOUCH, np.uint8), what[:n], _CLASSES)
+            time, thing = np.empty(2 * rows, np.int64), np.empty(2 * rows, np.uint32)
+            n = 2 * sends(location, *columns, _SENDS, time, thing)
+            self._sends.feed(location, time[:n], np.full(n, TOUCH, np.uint8), thing[:n], _CLASSES)
 
     def finish(self) -> None:
         self._events.close()
@@ -92,11 +92,11 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     places = [i for i, location in enumerate(store.locations) if location.kind == "cpu"]
     if len(places) > LOOKED_AT:
         places = [places[i * len(places) // LOOKED_AT] for i in range(LOOKED_AT)]
-    wanted = [t for t, of in (("presence", "events"), ("exchanges", "messages")) if store.has(of)]
+    tables = [t for t, of in (("presence", "events"), ("exchanges", "messages")) if store.has(of)]
     columns_of: dict[tuple[str, int], dict[str, AnyArray]] = {}
-    if all(map(store.has, wanted)):
+    if all(map(store.has, tables)):
         names = tuple(DERIVED["presence"])
-        for table in wanted:
+        for table in tables:
             begin, count = store.places(table).T
             spans = [(int(begin[i]), int(begin[i] + count[i])) for i in places if count[i]]
             store.bring(table, spans, names)
@@ -112,17 +112,17 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
         since, until = (
             (clocks[location].common(held[name]) - use.start) * use.unit for name in ("begin", "end")
         )
-        what = held["what"].astype(np.int64)
+        thing = held["what"].astype(np.int64)
         # A damaged table may contain anything.
-        good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (until >= since)
+        good = (thing < (len(store.regions) if table == "presence" else _CLASSES)) & (until >= since)
         good &= (held["calls"] > 0) & (held["inside"] >= 0)
-        what = what if table == "presence" else -1 - what
-        where = np.full(what.size, location)
+        thing = thing if table == "presence" else -1 - thing
+        place = np.full(thing.size, location)
         parts.append(
-            tuple(x[good] for x in (since, until, what, where, held["calls"], held["inside"] * use.unit))
+            tuple(x[good] for x in (since, until, thing, place, held["calls"], held["inside"] * use.unit))
         )
-    begin, end, what, where, calls, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Structure(Stretches(begin, end, what, where, calls, inside, len(places)), tuple(store.regions))
+    begin, end, thing, place, calls, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Structure(Stretches(begin, end, thing, place, calls, inside, len(places)), tuple(store.regions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Structure:
             self._name,
             self._waits,
             marks=tuple(marks),
-            next_to=lambda what, other: max(what, other) < -SIZES and abs(what - other) == 1,
+            next_to=lambda one, other: max(one, other) < -SIZES and abs(one - other) == 1,
         )
         return with_standstills(events, curve)
 
@@ -152,9 +152,9 @@ class Structure:
         life = np.array([region.name == LIFE for region in self.regions] or [False])
         rows = self.stretches
         return doings(
-            rows.taken((rows.what < 0) | ~life[np.maximum(rows.what, 0)]),
+            rows.take((rows.what < 0) | ~life[np.maximum(rows.what, 0)]),
             curve,
-            lambda what: self._kind(self.regions[what]) if what >= 0 else (self._name(what), MESSAGES),
+            lambda at: self._kind(self.regions[at]) if at >= 0 else (self._name(at), MESSAGES),
         )
 
     @staticmethod
@@ -164,20 +164,20 @@ class Structure:
             return region.name, WAITING
         return region.name, PROGRAM
 
-    def _name(self, what: int) -> str:
-        if what >= 0:
-            return self.regions[what].name
-        code = -1 - what
+    def _name(self, thing: int) -> str:
+        if thing >= 0:
+            return self.regions[thing].name
+        code = -1 - thing
         if code < SIZES:
             return f"sending to {('higher', 'lower')[code]} ranks"
         return f"sending of {_size(code - SIZES)}"
 
-    def _waits(self, what: int, happens: str) -> bool:
-        if what < 0:
+    def _waits(self, thing: int, happens: str) -> bool:
+        if thing < 0:
             return happens == "ends"
-        if not is_communication(self.regions[what]):
+        if not is_communication(self.regions[thing]):
             return False
-        together = depends(self.regions[what].name) is not None
+        together = depends(self.regions[thing].name) is not None
         return happens == ("begins" if together else "ends")
 
 

@@ -403,8 +403,8 @@ class Profile:
             row = int(notes["row"][note])
             a, b = np.searchsorted(folded["row"], [row, row + 1])
             inside = folded["node"][a:b].astype(np.int64)
-            way = np.concatenate([callpaths.way(int(notes["top"][note]), tree), inside])
-            regions.reopen(tree[1, way], way)
+            path = np.concatenate([callpaths.path(int(notes["top"][note]), tree), inside])
+            regions.reopen(tree[1, path], path)
             regions.resume(int(notes["time"][note]), ticks, calls)
             if count < begins.size:
                 end = int(notes["row"][begins[count]])
@@ -440,14 +440,14 @@ class Profile:
             upto = int(ends[count - 1]) if count else 0
             add_notes(noted, place, summed, upto, sums)
             summed = upto
-            here = sums.copy()
+            counts = sums.copy()
             if count < begins.size:
                 row = int(notes["row"][begins[count - 1]]) if count else 0
                 end = int(notes["row"][begins[count]])
                 part = self._store.part("messages", location, row, end, "time", "kind", "peer", "bytes")
-                if not add_until(*part, cut, peers, here):
+                if not add_until(*part, cut, peers, counts):
                     raise self._store.damaged("its call paths are damaged")
-            positions.append((peers, here))
+            positions.append((peers, counts))
         return positions
 
 

@@ -73,8 +73,8 @@ def digest_of(path: Path) -> str:
         if (path / DESCRIPTION).is_file():
             path = path / DESCRIPTION
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
-            with plain(file).open("rb") as opened:
-                digest.update(hashlib.file_digest(opened, "sha256").digest())
+            with plain(file).open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
     except OSError:
         return ""
     return digest.hexdigest()

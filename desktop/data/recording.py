@@ -49,9 +49,9 @@ def recorder(progress: Progress | None = None) -> Path:
     cache = user_cache_path("phasewright", appauthor=False) / "recorder"
     target = cache / compiling.name()
     installed = compiling.SOURCE / target.name
-    for there in (installed, target):
-        if there.exists() and _is_loaded(there):
-            return there
+    for library in (installed, target):
+        if library.exists() and _is_loaded(library):
+            return library
     if {" ", ":"} & set(str(target)):  # these separate the libraries to be preloaded
         raise RunError(
             "nothing is preloaded from a folder with a blank or a colon in its name",
@@ -93,14 +93,14 @@ def _is_loaded(library: Path) -> bool:
     is not loaded; it would end every program that it is preloaded into, or be ignored.
     """
     try:
-        shown = subprocess.run(
+        result = subprocess.run(
             ["cat", "/proc/self/maps"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
             env={**os.environ, "LD_PRELOAD": str(library)},
         )  # fmt: skip
     except OSError:
         return False
-    return not shown.returncode and str(library.resolve()) in shown.stdout
+    return not result.returncode and str(library.resolve()) in result.stdout
 
 
 def new_folder(command: list[str], parent: Path) -> Path:
@@ -224,9 +224,9 @@ def _handing_on(launcher: str, words: list[str], names: tuple[str, ...]) -> list
                 i = words.index(some) + 1
                 words[i] = ",".join((words[i], *names))
     if kind in _EXPORTS:
-        asked = next((os.environ[name] for name in _EXPORTS[kind] if os.environ.get(name)), "")
-        if asked and not any(word.partition("=")[0] == "--export" for word in words):
-            words.insert(0, f"--export={asked}")
+        exported = next((os.environ[name] for name in _EXPORTS[kind] if os.environ.get(name)), "")
+        if exported and not any(word.partition("=")[0] == "--export" for word in words):
+            words.insert(0, f"--export={exported}")
         for i, word in enumerate(words):
             start = "--export=" if word.startswith("--export=") else ""
             if start or (i and words[i - 1] == "--export"):
@@ -250,7 +250,7 @@ def _beside(library: Path, command: list[str]) -> list[str]:
     words = list(command)
     for start, end in _launchers(command):
         for i in range(start + 1, end):
-            words[i] = re.sub("(^|[=,])LD_PRELOAD=", lambda found: f"{found[0]}{library} ", words[i])
+            words[i] = re.sub("(^|[=,])LD_PRELOAD=", lambda match: f"{match[0]}{library} ", words[i])
             if words[i - 2] in _HYDRA_SETS and words[i - 1] == "LD_PRELOAD":
                 words[i] = f"{library} {words[i]}"
     return words
@@ -282,7 +282,7 @@ def record(
     Cancelled : by `progress`, after the command was asked to end.
     """
     progress = progress or Progress()
-    _refuse_what_is_not_waited_for(command)
+    _refuse_background(command)
     library = recorder(progress)
     if shutil.which(command[0]) is None:
         raise RunError(f"there is no program {command[0]}", hint="give its path, or load its module")
@@ -311,7 +311,7 @@ def record(
     return Recorded(folder, code)
 
 
-def _refuse_what_is_not_waited_for(command: list[str]) -> None:
+def _refuse_background(command: list[str]) -> None:
     for start, end in _launchers(command):
         words = " ".join(command[start + 1 : end]).replace("--wait-event ", "--wait-event=").split()
         name = _name(command[start])

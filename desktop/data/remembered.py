@@ -75,11 +75,11 @@ def recall(
             OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, zlib.error
         ):
             about, at, content = _unpacked(packed())
-            known = {}
+            stored = {}
             for one in about["ranges"]:
-                known[tuple(one["span"])] = one, at
+                stored[tuple(one["span"])] = one, at
                 at += sum(_size(name, stats[0]) for name in one["arrays"])
-            recalled = tuple(_filled(one, *known[one.start_s, one.end_s], content) for one in stats)
+            recalled = tuple(_filled(one, *stored[one.start_s, one.end_s], content) for one in stats)
             if not causes or all(one.caused is not None for one in recalled if _waits(one)):
                 return recalled, None if about["words"] is None else _words(about["words"], of, stats[0])
     return None
@@ -100,19 +100,19 @@ def _in_cache(store: TraceStore, key: bytes) -> bytes:
 def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> bytes:
     """Results from the machine of the store: computing them here would need all its events."""
     assert store.elsewhere is not None
-    asked = {
+    request = {
         "rules": encode(of.rules, Path()), "breaks": [float(at) for at in of.breaks], "names": list(of.names),
         "called": dict(of.called), "spans": [(one.start_s, one.end_s) for one in stats],
     }  # fmt: skip
     try:
-        packed = store.elsewhere.ask({"accounts": asked}, MOST)
+        packed = store.elsewhere.ask({"accounts": request}, MOST)
     except DesktopError:  # they cannot be fetched
         return b""
     _cache(store, _key(store, of), packed)
     return packed
 
 
-def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
+def answer_for(store: TraceStore, statistics: Statistics, request: JSON, progress: Progress) -> bytes:
     """The answer to `_elsewhere`, on the machine of the store. `statistics`: of the store, which cache who
     waited for whom for the next request; used by one thread at a time.
 
@@ -123,14 +123,14 @@ def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress:
     """
     from desktop.data.root_causes import explain
 
-    rules = Decoder().decode(Rules, asked["rules"])
-    of = Ranges(rules, [float(at) for at in asked["breaks"]], asked["names"], asked["called"])
+    rules = Decoder().decode(Rules, request["rules"])
+    of = Ranges(rules, [float(at) for at in request["breaks"]], request["names"], request["called"])
     use = build(store, rules, progress)
-    spans = [(float(a), float(b)) for a, b in asked["spans"]]
+    spans = [(float(a), float(b)) for a, b in request["spans"]]
     stats = statistics.ranges(spans, use, progress)
-    known = recall(store, of, stats, True)
-    if known is not None:
-        return _packed(*known)
+    recalled = recall(store, of, stats, True)
+    if recalled is not None:
+        return _packed(*recalled)
     stats = statistics.ranges(spans, use, progress, replay=True)
     words = explain(
         statistics, use, of.breaks, of.names, of.called, progress, statistics.causality(use, progress)
@@ -139,7 +139,7 @@ def answer_for(store: TraceStore, statistics: Statistics, asked: JSON, progress:
     return _packed(stats, words)
 
 
-def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
+def remote_path(store: TraceStore, use: Utilization) -> PathLine | None:
     """The critical path computed by the machine of the store; None if it cannot be fetched."""
     assert store.elsewhere is not None
     with suppress(DesktopError, ValueError, zlib.error):
@@ -153,9 +153,9 @@ def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
     return None
 
 
-def path_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `path_there`; `statistics` and errors as for `answer_for`."""
-    use = build(store, Decoder().decode(Rules, asked), progress)
+def path_for(store: TraceStore, statistics: Statistics, request: JSON, progress: Progress) -> bytes:
+    """The answer to `remote_path`; `statistics` and errors as for `answer_for`."""
+    use = build(store, Decoder().decode(Rules, request), progress)
     whole = np.stack(statistics.causes(use, progress).path).astype(np.int64).tobytes()
     if len(whole) > MOST:
         raise ValueError("the critical path is too long to be sent")
@@ -212,10 +212,10 @@ def _place(store: TraceStore, key: bytes) -> Path:
 
 def _bound(folder: Path) -> None:
     """Remove the least recently used files."""
-    there = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir())
-    held = sum(size for _, size, _ in there)
-    for k, (_, size, path) in enumerate(there):
-        if len(there) - k > FILES or held > BYTES:
+    files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir())
+    held = sum(size for _, size, _ in files)
+    for k, (_, size, path) in enumerate(files):
+        if len(files) - k > FILES or held > BYTES:
             path.unlink(missing_ok=True)
             held -= size
 

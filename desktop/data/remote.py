@@ -156,7 +156,7 @@ class Line:
         self._waiting: dict[int, SimpleQueue[tuple[JSON, bytes] | None]] = {}
         self._heard = 0.0
         self._slow: dict[int, str] = {}  # messages about threads that wait
-        self.made = 0  # number of connections made so far
+        self.connections = 0  # number of connections made so far
 
     @classmethod
     def to(cls, destination: str) -> Line:
@@ -197,7 +197,7 @@ class Line:
         Cancelled : by `progress`, or because the process or the line is to end.
         """
         with self.held(self._connecting, progress):
-            if before is not None and (self._process is None or before != self.made):
+            if before is not None and (self._process is None or before != self.connections):
                 raise LineLost("the line was lost")
             if self._process is None:
                 self._connect(progress)
@@ -227,7 +227,7 @@ class Line:
     ) -> tuple[JSON, bytes]:
         since = time.monotonic()
         self._heard = max(self._heard, since - QUIET)
-        asked = since
+        last_ask = since
         try:
             while True:
                 self._check(progress)
@@ -239,8 +239,8 @@ class Line:
                 now = time.monotonic()
                 if now - since > TELL:
                     self._say(number, f"Waiting for {self.host}")
-                if now - max(self._heard, asked) > QUIET:
-                    asked = now
+                if now - max(self._heard, last_ask) > QUIET:
+                    last_ask = now
                     self._write({"ping": True})
                 if now - max(self._heard, since) > SILENCE:
                     self._end()
@@ -248,8 +248,8 @@ class Line:
             self._say(number, "")
 
     def _check(self, progress: Progress | None) -> None:
-        asked = progress or at_work()
-        if self._closed or ENDING[0] or (asked is not None and asked.cancelled):
+        task = progress or at_work()
+        if self._closed or ENDING[0] or (task is not None and task.cancelled):
             raise Cancelled
 
     @contextmanager
@@ -295,10 +295,10 @@ class Line:
             raise self._unreachable(process.left(), process.last_errors)
         if theirs != hello():
             process.end()
-            raise self._other(theirs)
+            raise self._other_version(theirs)
         self._heard = time.monotonic()
         self._process = process
-        self.made += 1
+        self.connections += 1
         if process.over:  # since the greeting
             self._lost(process)
 
@@ -338,7 +338,7 @@ class Line:
             f"Phasewright there cannot be reached ({words})", file=f"ssh://{self.destination}", hint=hint
         )
 
-    def _other(self, theirs: JSON) -> StoreError:
+    def _other_version(self, theirs: JSON) -> StoreError:
         return StoreError(
             f"has {_version(theirs)}, here is {_version(hello())}",
             file=f"ssh://{self.destination}",
@@ -408,13 +408,13 @@ class Line:
     @contextmanager
     def lasting(self, progress: Progress | None = None) -> Iterator[Callable[[LineLost], None]]:
         """The function to call between two tries: it waits longer each time, and reports that."""
-        tries, begun, number = 0, 0.0, -2 - next(self._numbers)
+        tries, start, number = 0, 0.0, -2 - next(self._numbers)
 
         def again(lost: LineLost) -> None:
-            nonlocal tries, begun
+            nonlocal tries, start
             now = time.monotonic()
-            begun = begun or now
-            if not how.patient and now - begun > GIVE_UP:
+            start = start or now
+            if not how.patient and now - start > GIVE_UP:
                 raise StoreError(str(lost), file=f"ssh://{self.destination}", hint="open it again") from None
             until = now + min(MOST_AGAIN, AGAIN * 2**tries)
             tries += 1
@@ -430,7 +430,7 @@ class Line:
             self._say(number, "")
 
 
-class _There:
+class _Remote:
     """A store on the other side, opened there again when the connection was lost."""
 
     def __init__(self, path: RemotePath, options: JSON, progress: Progress) -> None:
@@ -440,7 +440,7 @@ class _There:
         self._opening = RLock()
         try:
             self.first: list[tuple[int, int]] = []
-            self.opened = self._open(progress)
+            self.reply = self._open(progress)
             self._options = options | {"force": False}
         except BaseException:
             self._line.release()
@@ -466,24 +466,24 @@ class _There:
             while True:
                 places.clear()
                 try:
-                    opened = self._line.ask(request, take, progress)
+                    answer = self._line.ask(request, take, progress)
                     break
                 except LineLost as error:
                     again(error)
                 except Unreachable as error:
-                    if not self._line.made:
+                    if not self._line.connections:
                         raise
                     again(LineLost(str(error)))  # it was reached before
                 except DesktopError as error:
                     error.file = error.file or str(self.path)
                     raise
-        size, state = opened.get("size"), opened.get("state")
-        good = type(size) is int and 0 < size <= LARGEST and type(opened.get("store")) is int
+        size, state = answer.get("size"), answer.get("state")
+        good = type(size) is int and 0 < size <= LARGEST and type(answer.get("store")) is int
         if not (good and isinstance(state, str) and _STATE.fullmatch(state)):
             raise StoreError("the other side answers with no store", file=self.path)
         self.first = [(int(at), int(n)) for part in places for at, n in part if 0 <= at <= at + n <= size]
-        self._at = self._line.made, opened["store"]  # the connection to which the number belongs
-        return opened
+        self._at = self._line.connections, answer["store"]  # the connection to which the number belongs
+        return answer
 
     def fetch(self, ranges: Sequence[tuple[int, int]], take: Callable[[int, bytes], None]) -> None:
         """Fetch bytes of the store, for `Blocks`."""
@@ -509,12 +509,12 @@ class _There:
         self._ask(request, taken)
         return b"".join(parts)
 
-    def _ask(self, request: JSON, taken: Callable[[JSON, bytes], None]) -> None:
+    def _ask(self, request: JSON, receive: Callable[[JSON, bytes], None]) -> None:
         with self._line.lasting() as again:
             while True:
                 line_number, store = self._at
                 try:
-                    self._line.ask({**request, "store": store}, taken, at_work(), before=line_number)
+                    self._line.ask({**request, "store": store}, receive, at_work(), before=line_number)
                     return
                 except LineLost as error:
                     again(error)
@@ -523,9 +523,9 @@ class _There:
                             self._reopen()
 
     def _reopen(self) -> None:
-        state = self.opened["state"]
-        self.opened = self._open(None)
-        if self.opened["state"] != state:
+        state = self.reply["state"]
+        self.reply = self._open(None)
+        if self.reply["state"] != state:
             raise StoreError(
                 f"has changed on {self._line.host} since it was opened", file=self.path, hint="open it again"
             )
@@ -542,23 +542,23 @@ def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceSto
         raise StoreError(
             "lies on a host that you have not named yet", file=path, hint="use File > Open remote, or name it"
         )
-    there = _There(path, options, progress)
+    remote = _Remote(path, options, progress)
     try:
         family = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:12]
         stem = re.sub(r"[^\w.]", "_", path.stem)[:60]
-        place = remote_folder() / f"{stem}-{family}-{there.opened['state']}.h5"
+        place = remote_folder() / f"{stem}-{family}-{remote.reply['state']}.h5"
         with Blocks.opening:
-            blocks = Blocks.opened(place)
+            blocks = Blocks.in_use(place)
             if blocks is not None:
-                there.close()
+                remote.close()
             else:
-                blocks = Blocks(place, there.opened["size"], there.fetch, there.close, there.ask)
+                blocks = Blocks(place, remote.reply["size"], remote.fetch, remote.close, remote.ask)
     except BaseException:
-        there.close()
+        remote.close()
         raise
     with closing(blocks):
         try:
-            blocks.bring(there.first, progress, f"from {there.host}")
+            blocks.bring(remote.first, progress, f"from {remote.host}")
             return open_store(place)
         except StoreError as error:
             error.file = str(path)  # the local file means nothing to the user

@@ -2,8 +2,8 @@
 
 `compose` asks a store for everything that a reader needs who was not there: the findings in sentences, the
 phases with their formulas, epsilon and its certificate, the statistics of each phase, what changed at each
-breakpoint, the source file, the repair of its clocks, all options, and the command that makes the report
-again.
+breakpoint, the source file, the repair of its clocks, all options, and the command that makes the
+report again.
 
 Texts of blocks are raw, as in the trace. Writers make them `printable` and escape them: `to_html` here,
 `desktop.data.slides` for slides.
@@ -253,8 +253,8 @@ def command_line(
         words += ["--tables", ",".join(contents.tables) or "none"]
     if contents.statistics != base.statistics:
         words.append("--no-statistics")
-    chosen = bool({"--plots", "--tables"} & set(words)) and output.lower().endswith(".pptx")
-    if contents.appendix != (base.appendix or chosen):
+    selected = bool({"--plots", "--tables"} & set(words)) and output.lower().endswith(".pptx")
+    if contents.appendix != (base.appendix or selected):
         words.append("--appendix" if contents.appendix else "--no-appendix")
     if contents.by_region != base.by_region:
         words += ["--timeline", "region" if contents.by_region else "activity"]
@@ -269,14 +269,14 @@ def look_words(
     colours: str,
     theme: str,
     base: tuple[str, str] = ("colour", "light"),
-    own: Sequence[str] = (),
+    style_words: Sequence[str] = (),
 ) -> list[str]:
-    """Words of the command line for the looks of a report; `base`: default style and theme; `own`: words for
-    the user's template or style sheet."""
+    """Words of the command line for the looks of a report; `base`: default style and theme; `style_words`:
+    words for the user's template or style sheet."""
     words = ["--style", style] if style != base[0] else []
     words += ["--colours", colours] if colours != "soft" else []
     words += ["--theme", theme] if theme != base[1] else []
-    return [*words, *own]
+    return [*words, *style_words]
 
 
 def _fit_words(subject: Subject) -> list[str]:
@@ -335,8 +335,8 @@ def compose(
     Cancelled : by `progress` or `stop`.
     """
     progress, contents = progress or Progress(), contents or Contents()
-    for kind, asked, known in (("figure", contents.figures, FIGURES), ("table", contents.tables, TABLES)):
-        unknown = [key for key in asked if key not in known]
+    for kind, keys, available in (("figure", contents.figures, FIGURES), ("table", contents.tables, TABLES)):
+        unknown = [key for key in keys if key not in available]
         if unknown:
             raise ValueError(f"there is no {kind} {unknown[0]!r}")
     if not subjects:
@@ -349,10 +349,10 @@ def compose(
     for k, subject in enumerate(subjects):
         run = _Run(subject, contents, Share(progress, k / len(subjects), (k + 1) / len(subjects)), stop)
         runs.append(run)
-        own = run.sections(pictures)
-        sections += [Section(subject.title, (), 1), *own] if several else own
-        stories.append(run.story(own, f"{subject.title}: " if several else ""))
-        pictures += sum(isinstance(block, Picture) for section in own for block in section.blocks)
+        of_run = run.sections(pictures)
+        sections += [Section(subject.title, (), 1), *of_run] if several else of_run
+        stories.append(run.story(of_run, f"{subject.title}: " if several else ""))
+        pictures += sum(isinstance(block, Picture) for section in of_run for block in section.blocks)
         program = frozenset(region.name for region in run.store.regions)
         phased.append(Phased(subject.title, run.material.curve, run.material.fit, program))
         finding = finding or run.finding()
@@ -460,7 +460,7 @@ def _compared(
     if any(firm):
         places = alignment.runs[alignment.reference].fit.breaks[1:-1].tolist()
         breaks: list[_Column[tuple[int, float, Firm | None]]] = [
-            ("Break", lambda row: f"{row[0]}"),
+            ("Breakpoint", lambda row: f"{row[0]}"),
             ("Time (s)", lambda row: f"{row[1]:.9g}"),
             ("over the runs", lambda row: "–" if row[2] is None else row[2].words),
         ]
@@ -480,19 +480,19 @@ def _over_p(
 
     aligned = contrast.alignment.runs
     systems = {id(run.curve): run.system for run in aligned}
-    chosen = [k for k, one in enumerate(phased) if id(one.curve) in systems]
-    if len({phased[k].curve.capacity for k in chosen}) < FEWEST:
+    selected = [k for k, one in enumerate(phased) if id(one.curve) in systems]
+    if len({phased[k].curve.capacity for k in selected}) < FEWEST:
         return []
     complete = bool((contrast.alignment.rows >= 0).all())
-    opened = [
+    open_runs = [
         OpenRun(
             phased[k].name, phased[k].curve, runs[k].store, runs[k].use,
             tuple(phased[k].fit.breaks.tolist()) if complete else None, systems[id(phased[k].curve)],
         )
-        for k in chosen
+        for k in selected
     ]  # fmt: skip
     try:
-        gathered = measured(opened, progress).runs
+        gathered = measured(open_runs, progress).runs
         fitted = model_runs(gathered)
     except ValueError as why:
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
@@ -513,15 +513,15 @@ def _over_p(
     note += "; ".join(
         f"on {name}, {one}" if name else one for name, m in each for one in scaling_words.law_lines(m)
     )
-    said = *scaling_words.sentences(fitted), *scaling_words.speed_lines(fitted)
-    blocks: list[Block] = [Points((*said, *scaling_words.warnings(fitted, at)), "scaling")]
+    statements = *scaling_words.sentences(fitted), *scaling_words.speed_lines(fitted)
+    blocks: list[Block] = [Points((*statements, *scaling_words.warnings(fitted, at)), "scaling")]
     for name, model in each:
         on = f" on {name}" if name else ""
-        own = [f"On {name}: {one}" if name else one for one in scaling_words.sentences(model)]
-        drawn: list[tuple[str, str, scaling_words.Shown]] = [("phases", own[0], "time")]
-        drawn += [("efficiency", own[-1], "efficiency")] if model.parts else []
-        for what, finding, shown in drawn:
-            blocks.append(Picture(f"{what} over p{on}", number, finding, scaling_words.chart(model, shown)))
+        findings = [f"On {name}: {one}" if name else one for one in scaling_words.sentences(model)]
+        drawn: list[tuple[str, str, scaling_words.Quantity]] = [("phases", findings[0], "time")]
+        drawn += [("efficiency", findings[-1], "efficiency")] if model.parts else []
+        for noun, finding, of in drawn:
+            blocks.append(Picture(f"{noun} over p{on}", number, finding, scaling_words.chart(model, of)))
             number += 1
     rows = scaling_words.table(fitted, at).to_dict("records")
     blocks.append(_table("Phases over p", columns, rows, note=f"{note}.", part="scaling"))
@@ -602,7 +602,7 @@ class _Run:
 
     def sections(self, drawn: int) -> list[Section]:
         """The sections, after `drawn` figures of other runs."""
-        told = self.contents.statistics
+        with_statistics = self.contents.statistics
         keys = [key for key in self.contents.figures if key in self.material.figures()]
         pictures = [
             Picture(key, drawn + k, f"{self._finding(key)}{self._doubt(key)}", self.material)
@@ -613,8 +613,8 @@ class _Run:
             "Summary": (Points(tuple(self._summary()), "summary"),),
             "Figures": pictures,
             "Phases": self._phases(),
-            "Phase statistics": self._made_of() if told else (),
-            "What changed at each breakpoint": self._changes() if told else (),
+            "Phase statistics": self._made_of() if with_statistics else (),
+            "What changed at each breakpoint": self._changes() if with_statistics else (),
             "The file": self._file(),
             "Options": (self._options(),),
         }
@@ -667,8 +667,8 @@ class _Run:
     @cached_property
     def notes(self) -> list[str]:
         """Speaker's notes about the run, then about each phase."""
-        breaks = self.material.fit.breaks.tolist()
-        return notes(self.words, breaks, self.subject.marks, self.subject.spoken)
+        breakpoints = self.material.fit.breaks.tolist()
+        return notes(self.words, breakpoints, self.subject.marks, self.subject.spoken)
 
     def _phases_short(self) -> ReportTable:
         """The phases in a table short enough for a slide; if there are very many, the longest ones."""
@@ -676,7 +676,7 @@ class _Run:
         curve, rows = self.material.curve, list(enumerate(self.material.rows, 1))
         work = sum(row.work_s for _, row in rows) or math.nan
         most = _STORY_ROWS if len(rows) <= _STORY_ROWS else _STORY_ROWS - 1
-        longest = sorted(rows, key=lambda found: found[1].start_s - found[1].end_s)
+        longest = sorted(rows, key=lambda row: row[1].start_s - row[1].end_s)
         columns: list[_Column[_Phase]] = [
             ("Phase", lambda row: _called(*row)),
             (f"From ({unit})", lambda row: _number(row[1].start_s / factor)),
@@ -687,16 +687,16 @@ class _Run:
             ("Efficiency", lambda row: tenth(row[1].efficiency)),
             ("of all work", lambda row: tenth(row[1].work_s / work)),
         ]
-        shown = _table("Phases", columns, sorted(longest[:most], key=lambda found: found[0]))
+        table = _table("Phases", columns, sorted(longest[:most], key=lambda row: row[0]))
         left = [row for _, row in longest[most:]]
         if not left:
-            return shown
+            return table
         length, did = sum(map(_length, left)), sum(row.work_s for row in left)
         mean = did / length
         of = tenth(mean / curve.capacity) if curve.capacity and curve.quantity.counted else "–"
-        rest = (f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
+        last_row = (f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
                 "–", _number(mean), of, tenth(did / work))  # fmt: skip
-        return replace(shown, rows=(*shown.rows, rest))
+        return replace(table, rows=(*table.rows, last_row))
 
     def _lost(self) -> Iterator[tuple[str, ReportTable]]:
         """Why time is lost: the first cause, and all causes worth a line."""
@@ -727,22 +727,22 @@ class _Run:
         run = self.stats[0]
         regions = self.statistics.flat(run, self.use) if run is not None and run.is_processor.any() else []
         if regions:
-            shown = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
-            rows = tuple(row[1:] for row in shown.rows)
-            yield self._region_words(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
+            table = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
+            rows = tuple(row[1:] for row in table.rows)
+            yield self._region_words(regions), replace(table, heads=table.heads[1:], rows=rows, left=2)
 
     def _limits(self) -> str:
         """Which factor of the parallel efficiency costs most, and in which phase the efficiency is least."""
         run = self.ranges[0][1]
         causes = _causes(run)
-        cause, value = min(causes, key=lambda found: found[1])
+        cause, value = min(causes, key=lambda one: one[1])
         text = f"{cause} limits the run: {percent(value)}, of a parallel efficiency of "
         text += percent(run.parallel_efficiency)
         phases = [(name, s) for name, s in self.ranges[1:] if math.isfinite(s.parallel_efficiency)]
         if len(phases) < 2:
             return f"{text}."
-        name, worst = min(phases, key=lambda found: found[1].parallel_efficiency)
-        least, part = min(_causes(worst), key=lambda found: found[1])
+        name, worst = min(phases, key=lambda one: one[1].parallel_efficiency)
+        least, part = min(_causes(worst), key=lambda one: one[1])
         return (
             f"{text}; {name.lower()} has the least, {percent(worst.parallel_efficiency)} "
             f"({least.lower()} {percent(part)})."
@@ -752,14 +752,14 @@ class _Run:
         longest = sorted(range(1, len(self.ranges)), key=lambda k: -self.ranges[k][1].duration_s)[
             : _STORY_ROWS - 1
         ]
-        shown = [self.ranges[k] for k in (0, *sorted(longest))]
-        ideal = any(s.transfer_efficiency is not None for _, s in shown)
+        rows = [self.ranges[k] for k in (0, *sorted(longest))]
+        ideal = any(s.transfer_efficiency is not None for _, s in rows)
         columns = self._efficiencies[: None if ideal else -2]
         note = "Parallel efficiency = load balance × communication"
         note += " = load balance × serialisation × transfer." if ideal else "."
-        if len(self.ranges) > len(shown):
-            note += f" {len(self.ranges) - len(shown)} shorter phases are not shown."
-        return _table(TABLES["efficiencies"], columns, shown, note=note)
+        if len(self.ranges) > len(rows):
+            note += f" {len(self.ranges) - len(rows)} shorter phases are not shown."
+        return _table(TABLES["efficiencies"], columns, rows, note=note)
 
     @property
     def _efficiencies(self) -> list[_Column[_Range]]:
@@ -811,12 +811,12 @@ class _Run:
         rows = []
         for name, regions in ranges:
             rows += [(name, row) for row in regions[:most]]
-            rest = regions[most:]
-            if rest:
-                share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
-                calls = sum(row.calls for row in rest)
-                together = replace(rest[0], activity=None, share=share, exclusive_s=own, calls=calls)
-                rows.append((name, replace(together, name=f"({len(rest)} more)")))
+            others = regions[most:]
+            if others:
+                share, seconds = sum(row.share for row in others), sum(row.exclusive_s for row in others)
+                calls = sum(row.calls for row in others)
+                together = replace(others[0], activity=None, share=share, exclusive_s=seconds, calls=calls)
+                rows.append((name, replace(together, name=f"({len(others)} more)")))
         columns: list[_Column[tuple[str, RegionRow]]] = [
             ("Range", lambda row: row[0]),
             ("Region", lambda row: self._named(row[1].name)),
@@ -831,19 +831,19 @@ class _Run:
     def _ask(self, progress: Progress) -> None:
         """Compute what needs the events of the run."""
         fit, use, names = self.material.fit, self.use, self.subject.names
-        breaks = fit.breaks.tolist()
-        ranges = [(breaks[0], breaks[-1]), *pairwise(breaks)]
+        breakpoints = fit.breaks.tolist()
+        ranges = [(breakpoints[0], breakpoints[-1]), *pairwise(breakpoints)]
         whole = [np.rint(b / use.unit) > np.rint(a / use.unit) or self.store.has("curve") for a, b in ranges]
-        asked = [r for r, there in zip(ranges, whole, strict=True) if there]
-        answers = iter(self.statistics.ranges(asked, use, progress, replay=True))
-        self.stats = [next(answers) if there else None for there in whole]
+        requested = [r for r, inside in zip(ranges, whole, strict=True) if inside]
+        answers = iter(self.statistics.ranges(requested, use, progress, replay=True))
+        self.stats = [next(answers) if inside else None for inside in whole]
         called = ["Run", *(f"Phase {k}" for k in range(1, len(self.stats)))]
         self.ranges = [(name, s) for name, s in zip(called, self.stats, strict=True) if s is not None]
-        self.helps = would_help(self.statistics, use, breaks, self.subject.limit, progress)
+        self.helps = would_help(self.statistics, use, breakpoints, self.subject.limit, progress)
         try:
-            self.words = explain(self.statistics, use, breaks, fit.names, names, progress)
+            self.words = explain(self.statistics, use, breakpoints, fit.names, names, progress)
         except ValueError:  # a phase without a tick of the curve
-            self.words = explain(self.statistics, use, [breaks[0], breaks[-1]], (), names, progress)
+            self.words = explain(self.statistics, use, [breakpoints[0], breakpoints[-1]], (), names, progress)
 
     # ---- sentences
 
@@ -916,14 +916,14 @@ class _Run:
         if figure == "residual":
             return self._least_well()
         if figure == "epsilon":
-            chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
-            chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
+            text = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
+            text = text.replace("1 phases are", "1 phase is") if fit.requested == 1 else text
             if material.suggestion is None:
-                return f"{chosen}; the largest error is {_number(fit.epsilon)} {of.of_error}."
+                return f"{text}; the largest error is {_number(fit.epsilon)} {of.of_error}."
             suggested = material.suggestion
             if suggested.n == fit.requested:
-                return f"{chosen}, as many as are suggested: {suggested.reason}."
-            return f"{chosen}; {suggested.n} would be suggested, as {suggested.reason}."
+                return f"{text}, as many as are suggested: {suggested.reason}."
+            return f"{text}; {suggested.n} would be suggested, as {suggested.reason}."
         if figure == "timeline":
             return self._loads()
         return self._table_finding()
@@ -1007,7 +1007,7 @@ class _Run:
         )
         if fit.n > 1:
             ends: list[_Column[int]] = [
-                ("Break", str),
+                ("Breakpoint", str),
                 ("Time (s)", lambda k: f"{fit.breaks[k]:.9g}"),
             ]
             note, firm = "", self.material.firm
@@ -1295,8 +1295,8 @@ def _rate_in_words(fit: PhaseFit, searched: bool) -> str:
 def _formula(row: PhaseRow) -> str:
     """The function of a phase: a polynomial in the paper's powers of the time since its start, or another."""
     words, since = "", f"(t − {row.start_s:.9g})"
-    own = bases.TABLE[row.degree - bases.FIRST].factors if row.degree >= bases.FIRST else ("{t}²",)
-    factors = ["", since, *(factor.format(t=since) for factor in own)]
+    terms = bases.TABLE[row.degree - bases.FIRST].factors if row.degree >= bases.FIRST else ("{t}²",)
+    factors = ["", since, *(factor.format(t=since) for factor in terms)]
     for power, value in enumerate(row.coefficients):
         sign = " − " if value < 0 else " + "
         if power == 0:

@@ -51,7 +51,7 @@ _WAITS = -1
 def explain(
     statistics: Statistics,
     use: Utilization,
-    breaks: Sequence[float],
+    breakpoints: Sequence[float],
     names: Sequence[str] = (),
     called: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -59,8 +59,8 @@ def explain(
 ) -> Explanation:
     """Why time is lost in a run and in its phases, in words.
 
-    breaks : (phases + 1,) seconds, from the start to the end of the analysed part. names : of the phases.
-        called : other names of regions. causality : who waited for whom, if already known.
+    breakpoints : (phases + 1,) seconds, both ends of the analysed part among them.
+    names : of the phases. called : other names of regions. causality : who waited for whom, if already known.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def explain(
         return Explanation()
     if causality is None:
         causality = statistics.causality(use, progress)
-    spans = [(breaks[0], breaks[-1]), *itertools.pairwise(breaks)]
+    spans = [(breakpoints[0], breakpoints[-1]), *itertools.pairwise(breakpoints)]
     ranges = statistics.ranges(spans, use, progress, causality=causality)
     charged = charges(statistics.store, causality, use, ranges, progress)
     return explanation(charged, names, naming(statistics.store, called or {}))
@@ -190,8 +190,8 @@ def _waits(store: TraceStore, causality: Causality) -> _Waits:
     family = family_of[causality.waits.account[row]]
     family[(family == SENDER) & (partner > who)] = AFTER
     region = causality.calls.region[causality.waits.call[row]].astype(np.int64)
-    time, where, column, number, left_out = who_hangs(begin, end, who, partner, family, places)
-    first = np.searchsorted(where, np.arange(places + 1))
+    time, location, column, number, left_out = who_hangs(begin, end, who, partner, family, places)
+    first = np.searchsorted(location, np.arange(places + 1))
     return _Waits(
         start, begin, end, who, partner, family, region, ~left_out, len(store.regions),
         (time, column, number), first,
@@ -237,17 +237,17 @@ def _segments(
         if location.kind != "cpu" or location.first is None:
             continue
         begin, end, doing = _states(store, i, use, waits)
-        there = np.flatnonzero(np.isin(doing // factor, (Account.LOCK, Account.THREADS)))
-        threads[i] = np.stack([begin[there], end[there], doing[there] // factor, doing[there] % factor - 1])
-        known, state = np.unique(doing, return_inverse=True)
-        waiting = int(known.size > 0 and known[0] == _WAITS)
-        known, state = known[waiting:], state.ravel().astype(np.int64) - waiting
-        out = np.zeros((cuts.size - 1, known.size, 1 + COLUMNS), np.int64)
+        rows = np.flatnonzero(np.isin(doing // factor, (Account.LOCK, Account.THREADS)))
+        threads[i] = np.stack([begin[rows], end[rows], doing[rows] // factor, doing[rows] % factor - 1])
+        states, state = np.unique(doing, return_inverse=True)
+        waiting = int(states.size > 0 and states[0] == _WAITS)
+        states, state = states[waiting:], state.ravel().astype(np.int64) - waiting
+        out = np.zeros((cuts.size - 1, states.size, 1 + COLUMNS), np.int64)
         seen = np.zeros(out.shape[:2], np.int64)
         mine = slice(waits.first[i], waits.first[i + 1])
         charge(begin, end, state, cuts, *(column[mine] for column in waits.below), out, seen)
         segment, which = np.nonzero(out.any(axis=2))
-        account, region = known[which] // factor, known[which] % factor - 1
+        account, region = states[which] // factor, states[which] % factor - 1
         account[(account == Account.STARTUP) & finalize[region]] = ENDING
         key = np.stack([segment, np.full(segment.size, i), region, account, seen[segment, which]], axis=1)
         parts.append(np.concatenate([key, out[segment, which]], axis=1))
@@ -273,8 +273,8 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
     clock = store.locations[i].clock(use.rules.repairs(store))
     time, region = clock.common(np.concatenate(times)), np.concatenate(regions)
     begin, end = use.start, use.start + int(use.curve().edges[-1])
-    own = slice(waits.start[i], waits.start[i + 1])
-    wait_begin, wait_end, followed = waits.begin[own], waits.end[own], waits.followed[own]
+    part = slice(waits.start[i], waits.start[i + 1])
+    wait_begin, wait_end, followed = waits.begin[part], waits.end[part], waits.followed[part]
     every = np.concatenate([[begin, end], since, until, time, wait_begin, wait_end])
     every = np.clip(every, begin, end)
     every.sort()  # numpy's unique blocks all threads
@@ -302,13 +302,13 @@ def _untold(rows: Ints, sums: Ints, waiting: Ints, calls: Ints) -> tuple[Ints, I
     location, region, account = rows
     places = np.arange(waiting.shape[0])
     most = np.where(waiting.any(axis=1), calls[waiting.argmax(axis=1)], -1)
-    own = np.zeros((location.size + places.size, sums.shape[1]), np.int64)
-    own[: location.size, 0] = sums[:, 0]
-    own[location.size :, 0] = waiting.sum(axis=1)
+    result = np.zeros((location.size + places.size, sums.shape[1]), np.int64)
+    result[: location.size, 0] = sums[:, 0]
+    result[location.size :, 0] = waiting.sum(axis=1)
     account = np.where(account == Account.MOVING, int(Account.UNKNOWN), account)
     unknown = np.full(places.size, int(Account.UNKNOWN))
     columns = (location, places), (region, most), (account, unknown)
-    return np.stack([np.concatenate(column) for column in columns]), own
+    return np.stack([np.concatenate(column) for column in columns]), result
 
 
 def _messages(causality: Causality, first: int, last: int, places: int) -> tuple[int, int, int]:

@@ -227,12 +227,12 @@ class Runner:
         flags = (*self.experiment.program.flags, *self.experiment.switches(levels).flags)
         return self.experiment.folder / BUILDS / self.experiment.build_key(flags)
 
-    def _same(self, what: str, levels: Sequence[int], other: str, others: Sequence[int]) -> RunError:
+    def _same(self, name: str, levels: Sequence[int], other: str, others: Sequence[int]) -> RunError:
         """The error that two builds with different flags are the same file."""
         flags, less = (set(self.experiment.switches(one).flags) for one in (levels, others))
         differ = shlex.join(sorted(flags ^ less))
         return RunError(
-            f"the builds of {what} and of {other} are the same, byte for byte, though {differ} is not",
+            f"the builds of {name} and of {other} are the same, byte for byte, though {differ} is not",
             file=self.experiment.folder,
             where=shlex.join(self.experiment.commands(levels)[0]),
             hint="do the flags reach the compiler, and does it compile everything again?",
@@ -289,12 +289,12 @@ class Runner:
                 product.unlink(missing_ok=True)  # left by another build
             outcome = self._execute(words, {}, progress)
             if outcome.exit or not product.exists():
-                wanted = program.product or Path(BUILDS) / key
-                what = outcome.ended or (
-                    f"ended with {outcome.exit}" if outcome.exit else f"made no {wanted}"
+                expected = program.product or Path(BUILDS) / key
+                failure = outcome.ended or (
+                    f"ended with {outcome.exit}" if outcome.exit else f"made no {expected}"
                 )
                 raise RunError(
-                    f"the build command {what}",
+                    f"the build command {failure}",
                     file=folder,
                     where=shlex.join(words),
                     hint=_tail(outcome.output) or "does it write to {out}, or is that its product?",
@@ -328,8 +328,8 @@ class Runner:
         sigma = statistics.stdev(times) if runs > 1 else 0.0
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
-        wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 and runs > 1 else 1
-        return Estimate(mean, sigma, left, left * mean, wanted, runs)
+        needed = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 and runs > 1 else 1
+        return Estimate(mean, sigma, left, left * mean, needed, runs)
 
     # --- the trials ---
 
@@ -372,10 +372,10 @@ class Runner:
         busy_cores = []
         for done in range(_BASES):
             progress.step(done, _BASES, "measuring what else the machine does")
-            busy, before, begun = psutil.cpu_times(), os.times(), time.perf_counter()
+            busy, before, start = psutil.cpu_times(), os.times(), time.perf_counter()
             if self._stop.wait(_BASE_S):
                 return
-            wall = time.perf_counter() - begun
+            wall = time.perf_counter() - start
             busy_cores.append(_busy_cores(busy, psutil.cpu_times(), wall, 0.0, before, os.times()))
         self._base = statistics.mean(busy_cores) + 2 * statistics.stdev(busy_cores)
 
@@ -400,7 +400,7 @@ class Runner:
         RunError : it cannot be built, or its run fails.
         Cancelled : by `progress`, or stopped.
         """
-        own, self.experiment = self.experiment, experiment
+        original, self.experiment = self.experiment, experiment
         best: tuple[float, tuple[float, ...]] = math.inf, ()
         try:
             for _ in range(ATTEMPTS):
@@ -419,7 +419,7 @@ class Runner:
                     break
             return best[1]
         finally:
-            self.experiment = own
+            self.experiment = original
 
     def _warm_up(self, treatment: int, progress: Progress | None = None) -> None:
         for _ in range(self.experiment.program.warm_up):
@@ -457,9 +457,9 @@ class Runner:
         replicate, treatment = key
         levels = self.experiment.levels(treatment)
         start = datetime.now(UTC).isoformat(timespec="milliseconds")
-        begun = time.perf_counter()
+        since = time.perf_counter()
         outcome = self._run(levels, progress)
-        took = time.perf_counter() - begun
+        took = time.perf_counter() - since
         values, fault = self._read(outcome)
         limit = self.busy_limit
         busy = outcome.other_busy_cores > limit
@@ -514,7 +514,7 @@ class Runner:
         guarded = guard()
         with tempfile.TemporaryFile() as output:
             busy, cpu_before = psutil.cpu_times(), os.times()
-            begun = time.perf_counter()
+            start = time.perf_counter()
             try:
                 with stopping.making:
                     child = subprocess.Popen(
@@ -540,7 +540,7 @@ class Runner:
             if self._now.is_set():  # requested before there was anything to stop
                 _kill(child)
             watch = _Watch(child, output.fileno(), limit, progress)
-            ended = begun
+            ended = start
 
             def over() -> None:
                 nonlocal ended
@@ -567,7 +567,7 @@ class Runner:
                 stopping.left(child)
             if progress.cancelled or (status < 0 and self._now.is_set()):
                 raise Cancelled
-            wall = ended - begun
+            wall = ended - start
             others = _busy_cores(busy, psutil.cpu_times(), wall, cpu, cpu_before, os.times())
             text = _text(output)
         return Outcome(status, wall, cpu, memory, text, watch.why, others, psutil.getloadavg()[0])
@@ -648,17 +648,17 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def _busy_cores(
-    before: object, after: object, wall: float, own: float, t0: os.times_result, t1: os.times_result
+    before: object, after: object, wall: float, used: float, t0: os.times_result, t1: os.times_result
 ) -> float:
     """Cores that others used meanwhile: all busy time, less that of the program and of this process."""
-    if not wall > 0 or not math.isfinite(own):
+    if not wall > 0 or not math.isfinite(used):
         return math.nan
     idle = {"idle", "iowait", "guest", "guest_nice"}
     names = [name for name in getattr(before, "_fields", ()) if name not in idle]
     busy = sum(getattr(after, name) - getattr(before, name) for name in names)
     ours = t1.user + t1.system - t0.user - t0.system
     # The counters advance in hundredths of a second, which is the uncertainty at either end.
-    return max(0.0, float(busy) - own - ours - 2 * _TICK) / wall
+    return max(0.0, float(busy) - used - ours - 2 * _TICK) / wall
 
 
 def clock_mhz() -> float:
@@ -670,10 +670,10 @@ def clock_mhz() -> float:
     return float(frequency.current) if frequency is not None and frequency.current else math.nan
 
 
-def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:
+def _responses(responses: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:
     values = []
     measured = {"wall": outcome.wall_s, "cpu": outcome.cpu_s, "memory": outcome.memory}
-    for response in wanted:
+    for response in responses:
         value = measured.get(response.kind, math.nan)
         if response.kind == "output":
             if match := re.search(response.pattern, outcome.output):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from desktop.data.experiment import Factor
 
 #: Columns that are neither factor nor response.
-_KEPT = frozenset(
+_ROLES = frozenset(
     (
         "run", "run_order", "order", "trial", "replicate", "block", "treatment", "attempt", "status", "start",
         "seed", "line", "note", "delay", "loadavg_1min", "other_busy_cores",
@@ -143,14 +143,14 @@ class _Sheet:
 
     def where(self, where: dict[str, str] | None) -> _Sheet:
         """The rows with these values."""
-        wanted = [(self.column(name), value) for name, value in (where or {}).items()]
-        rows = [(line, row) for line, row in self.rows if all(row[at] == value for at, value in wanted)]
+        conditions = [(self.column(name), value) for name, value in (where or {}).items()]
+        rows = [(line, row) for line, row in self.rows if all(row[at] == value for at, value in conditions)]
         if not rows:
             raise self.refuse("holds no trial", hint="give one row a trial, under a heading")
         choices = []
         for name, cells in self.cells.items():
             values = sorted({cell for cell in cells if cell})
-            plain = name.casefold() in _KEPT - {"delay", "status", "note"}
+            plain = name.casefold() in _ROLES - {"delay", "status", "note"}
             if 2 <= len(values) <= 12 and not plain and 4 * len(values) <= len(cells):
                 choices.append((name, tuple(values)))
         return replace(self, rows=rows, choices=tuple(choices))
@@ -247,37 +247,37 @@ def read_runs(
     if factors is None:
         for name in sheet.header:
             if name != response:
-                _meant(name, sheet)
+                _refuse_factor(name, sheet)
     sheet = sheet.where(where)
     header, cells = sheet.header, sheet.cells
-    chosen = list(factors) if factors is not None else [n for n in header if _is_factor(n, cells[n])]
+    selected = list(factors) if factors is not None else [n for n in header if _is_factor(n, cells[n])]
     if factors is None:
-        chosen = [n for n in header if n in {*chosen, *_settings(cells, chosen)}]
-    if response in chosen and factors is None:
-        chosen.remove(str(response))
-    if not chosen:
+        selected = [n for n in header if n in {*selected, *_settings(cells, selected)}]
+    if response in selected and factors is None:
+        selected.remove(str(response))
+    if not selected:
         raise sheet.refuse("has no column of two levels", hint="a factor's column holds - and +, or -1 and 1")
-    for name in chosen:
+    for name in selected:
         sheet.column(name)
-    x = np.array([_levels(name, sheet) for name in chosen]).T
-    numbers = [n for n in header if n not in chosen and n.casefold() not in _KEPT and _is_number(cells[n])]
+    x = np.array([_levels(name, sheet) for name in selected]).T
+    numbers = [n for n in header if n not in selected and n.casefold() not in _ROLES and _is_number(cells[n])]
     columns = _responses(sheet, numbers, response)
     delay = None
     at = _delay_column(header)
     if at is not None:
         delay = np.array([_value(row[at] or "0") for _, row in sheet.rows])
-        known = {header[at], *chosen, *(where or {})}
-        free = [name for name, _ in sheet.choices if name not in known]
+        used = {header[at], *selected, *(where or {})}
+        free = [name for name, _ in sheet.choices if name not in used]
         # Text may be a comment, or the delay of another factor in every row.
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
-    table = _assembled(sheet, chosen, x, columns, delay)
+    table = _assembled(sheet, selected, x, columns, delay)
     half = _halves(sheet)
     if half is not None:
         table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns[0]))))
     named = {
         name: _setting(name, cells[name])
-        for name in chosen
+        for name in selected
         if (set(cells[name]) == {"1", "2"} and name.casefold() in _PROCESSORS)
         or not set(cells[name]) & {"-", "-1", "0", "1"}
     }
@@ -308,21 +308,21 @@ def read_array(
     """
     sheet = _Sheet.read(Path(path)).counting.where(where)
     cells = sheet.cells
-    chosen = list(factors) if factors is not None else _sized(cells)
-    chosen = [name for name in chosen if name != response]
-    if not chosen:
+    selected = list(factors) if factors is not None else _sized(cells)
+    selected = [name for name in selected if name != response]
+    if not selected:
         hint = "a factor's column holds whole numbers from 0, or sizes"
         raise sheet.refuse("has no column of levels", hint=hint)
-    for name in chosen:
+    for name in selected:
         at = sheet.column(name)
         for line, row in sheet.rows:
             if not math.isfinite(_value(row[at])):
                 raise sheet.refuse(f"{name} is {row[at]!r}, which is no level", line)
-    free = [n for n in sheet.header if n not in chosen and n.casefold() not in _KEPT]
-    numbers = [n for n in free if _is_number(cells[n]) and not _same(n, chosen, cells)]
+    free = [n for n in sheet.header if n not in selected and n.casefold() not in _ROLES]
+    numbers = [n for n in free if _is_number(cells[n]) and not _same(n, selected, cells)]
     columns = _responses(sheet, numbers, response)
-    x = np.array([[_value(cell) for cell in cells[name]] for name in chosen]).T
-    return replace(_assembled(sheet, chosen, x, columns), array=True)
+    x = np.array([[_value(cell) for cell in cells[name]] for name in selected]).T
+    return replace(_assembled(sheet, selected, x, columns), array=True)
 
 
 def read_places(path: Path, *, response: str | None = None, where: dict[str, str] | None = None) -> RunTable:
@@ -339,7 +339,7 @@ def read_places(path: Path, *, response: str | None = None, where: dict[str, str
     place = next((k for k, name in enumerate(header) if name.casefold() in _PLACES), None)
     if at is None or place is None:
         raise sheet.refuse("says no place and delay", hint="it needs columns factor and delay")
-    free = [n for k, n in enumerate(header) if k not in (at, place) and n.casefold() not in _KEPT]
+    free = [n for k, n in enumerate(header) if k not in (at, place) and n.casefold() not in _ROLES]
     columns = _responses(sheet, [n for n in free if _is_number(cells[n])], response)
     none = [row[place].casefold() in _NOWHERE for _, row in rows]
     sizes = [sheet.size(at, line, row) for line, row in rows]
@@ -347,8 +347,8 @@ def read_places(path: Path, *, response: str | None = None, where: dict[str, str
     names = sorted({row[place] for (_, row), size in zip(rows, delay, strict=True) if size})
     if not names:
         raise sheet.refuse("has no trial with a delay", hint=f"{header[at]} is its size")
-    here = np.array([[row[place] == name for name in names] for _, row in rows])
-    table = _assembled(sheet, names, here * delay[:, None], columns, delay)
+    active = np.array([[row[place] == name for name in names] for _, row in rows])
+    table = _assembled(sheet, names, active * delay[:, None], columns, delay)
     return replace(table, array=True)
 
 
@@ -413,7 +413,7 @@ def _refused(sheet: _Sheet, responses: list[str]) -> str:
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
     """Whether a column is a number recorded beside the response, not part of the plan and not a response."""
     some = [cell for cell in cells if cell]
-    return name.casefold() not in (_KEPT - _NOTED) | _MEASURED and bool(some) and _is_number(some)
+    return name.casefold() not in (_ROLES - _NOTED) | _MEASURED and bool(some) and _is_number(some)
 
 
 @dataclass(frozen=True)
@@ -451,11 +451,11 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
         except ValueError:
             wrong = f"{header[value]} of {cells[term]} is {cells[value]!r}, which is no number"
             raise sheet.refuse(wrong, line) from None
-        own = tables.setdefault((at[0], at[1]), {})
-        if cells[term] in own:
+        by_term = tables.setdefault((at[0], at[1]), {})
+        if cells[term] in by_term:
             hint = "give every version a table of its own, or a column delay or processors"
             raise sheet.refuse(f"has {cells[term]} twice", line, hint)
-        own[cells[term]] = (effect, error)
+        by_term[cells[term]] = (effect, error)
     return tuple(EffectTable(tables[at], *at) for at in sorted(tables))
 
 
@@ -518,7 +518,7 @@ def _sized(cells: dict[str, list[str]]) -> list[str]:
         plain, levels, count = name.casefold(), set(column), len(column)
         most = min(_MOST_LEVELS, count if count <= _MOST_LEVELS else count // 2)
         if (
-            plain not in _KEPT
+            plain not in _ROLES
             and plain not in _RESPONSES
             and not plain.startswith("response")
             and 2 <= len(levels) <= most
@@ -529,10 +529,10 @@ def _sized(cells: dict[str, list[str]]) -> list[str]:
     return sized
 
 
-def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
-    """Whether a column is equivalent to one of `known` with other numbers (``F1_delay`` and ``F1_level``)."""
+def _same(name: str, factors: list[str], cells: dict[str, list[str]]) -> bool:
+    """Whether a column equals one of `factors` with other numbers (``F1_delay`` and ``F1_level``)."""
     stem, rule, _ = name.rpartition("_")
-    twins = [other for other in known if rule and other.rpartition("_")[:2] == (stem, rule)]
+    twins = [other for other in factors if rule and other.rpartition("_")[:2] == (stem, rule)]
     return any(
         len(set(zip(cells[name], cells[other], strict=True)))
         == len(set(cells[name]))
@@ -543,7 +543,7 @@ def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
 
 def _is_factor(name: str, cells: list[str]) -> bool:
     levels = set(cells)
-    return name.casefold() not in _KEPT and len(levels) == 2 and any(levels == set(pair) for pair in _LEVELS)
+    return name.casefold() not in _ROLES and len(levels) == 2 and any(levels == set(pair) for pair in _LEVELS)
 
 
 def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
@@ -557,7 +557,7 @@ def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
     for name, values in cells.items():
         plain, levels = name.casefold(), set(values)
         if (
-            name in factors or plain in _KEPT or plain in _RESPONSES or plain.startswith("response")
+            name in factors or plain in _ROLES or plain in _RESPONSES or plain.startswith("response")
             or len(levels) != 2 or not all(v.isascii() and v.isdigit() for v in levels)
         ):  # fmt: skip
             continue
@@ -567,15 +567,15 @@ def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
     return factors_more
 
 
-def _meant(name: str, sheet: _Sheet) -> None:
+def _refuse_factor(name: str, sheet: _Sheet) -> None:
     """Refuse a column that looks like a factor's but is not: ignored, its effect would be counted as that of
     others."""
     cells = sheet.cells[name]
     levels = set(cells)
-    known = {level for pair in _LEVELS for level in pair}
-    if name.casefold() in _KEPT or _is_factor(name, cells) or not levels:
+    recognized = {level for pair in _LEVELS for level in pair}
+    if name.casefold() in _ROLES or _is_factor(name, cells) or not levels:
         return
-    signs = bool(levels & {"-", "+"}) and (levels <= known or {"-", "+"} <= levels)
+    signs = bool(levels & {"-", "+"}) and (levels <= recognized or {"-", "+"} <= levels)
     ones = len(levels) <= 3 and "-1" in levels and bool(levels & {"1", "+1"})
     if levels == {"-1"} or levels == {"+1"} or signs or ones:
         if len(levels) == 1:
@@ -612,10 +612,10 @@ def _levels(name: str, sheet: _Sheet) -> list[float]:
     usual = max(_LEVELS, key=lambda pair: sum(cell in pair for cell in cells))
     bad = next((i for i, cell in enumerate(cells) if cell not in usual), 0)
     if len(levels) == 1:
-        what = f"{name} is {cells[0]!r} in every trial, so it has no effect to see"
+        reason = f"{name} is {cells[0]!r} in every trial, so it has no effect to see"
     else:
-        what = f"{name} is {cells[bad]!r}, while other rows have other signs"
-    raise sheet.refuse(what, sheet.rows[bad][0], "write - and +, or -1 and 1, or 0 and 1 throughout")
+        reason = f"{name} is {cells[bad]!r}, while other rows have other signs"
+    raise sheet.refuse(reason, sheet.rows[bad][0], "write - and +, or -1 and 1, or 0 and 1 throughout")
 
 
 def _number(cell: str) -> float | None:
@@ -634,15 +634,15 @@ def _is_number(cells: list[str]) -> bool:
     return any(math.isfinite(_value(cell)) for cell in cells)
 
 
-def _responses(sheet: _Sheet, numbers: list[str], wanted: str | None) -> tuple[list[str], list[str]]:
+def _responses(sheet: _Sheet, numbers: list[str], requested: str | None) -> tuple[list[str], list[str]]:
     """The response's columns (several: replicates), and other possible ones."""
-    if wanted is not None:
-        if wanted in sheet.header:
-            return [wanted], [n for n in numbers if n != wanted]
-        same = [n for n in numbers if re.fullmatch(re.escape(wanted) + r"[ _.-]?\d+", n)]
+    if requested is not None:
+        if requested in sheet.header:
+            return [requested], [n for n in numbers if n != requested]
+        same = [n for n in numbers if re.fullmatch(re.escape(requested) + r"[ _.-]?\d+", n)]
         if same:
             return same, [n for n in numbers if n not in same]
-        sheet.column(wanted)
+        sheet.column(requested)
     if not numbers:
         raise sheet.refuse("has no column of responses", hint="add one number to every trial")
     stems: dict[str, list[str]] = {}
@@ -653,12 +653,12 @@ def _responses(sheet: _Sheet, numbers: list[str], wanted: str | None) -> tuple[l
         if len(names) > 1 and stem in ("response", "r", "rep", "replicate", "run", "y", "wall", "time"):
             return names, [n for n in numbers if n not in names]
     plain = {name.casefold(): name for name in numbers}
-    for known in _RESPONSES:
-        if known in plain:
-            return [plain[known]], [n for n in numbers if n != plain[known]]
-    begun = [n for n in numbers if n.casefold().startswith("response")]
-    if begun or len(numbers) == 1:
-        name = (begun or numbers)[0]
+    for usual in _RESPONSES:
+        if usual in plain:
+            return [plain[usual]], [n for n in numbers if n != plain[usual]]
+    called_so = [n for n in numbers if n.casefold().startswith("response")]
+    if called_so or len(numbers) == 1:
+        name = (called_so or numbers)[0]
         return [name], [n for n in numbers if n != name]
     several = f"has several columns that could be the response: {', '.join(numbers)}"
     raise sheet.refuse(several, hint="say which one")

@@ -57,8 +57,8 @@ class Service:
         self._source, self._sink = source, sink
         self._turn = Lock()
         self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
-        self._kept: list[tuple[Statistics, Lock, Reruns]] = []  # one each, used by one request at a time
-        self._asked: dict[int, Progress] = {}
+        self._stats: list[tuple[Statistics, Lock, Reruns]] = []  # one each, used by one request at a time
+        self._active: dict[int, Progress] = {}
         self._threads: list[Thread] = []
 
     def run(self) -> None:
@@ -70,7 +70,7 @@ class Service:
             while theirs == hello():
                 request, _ = receive(self._source.read)
                 self._begin(request)
-        for progress in [*self._asked.values()]:
+        for progress in [*self._active.values()]:
             progress.cancel()
         for thread in self._threads:
             thread.join(_PATIENCE)  # an import removes its unfinished files
@@ -80,11 +80,11 @@ class Service:
         if "ping" in request:
             self._send({"pong": True})
         elif "cancel" in request:
-            progress = self._asked.get(request["cancel"])
+            progress = self._active.get(request["cancel"])
             if progress is not None:
                 progress.cancel()
         elif isinstance(number, int):
-            self._asked[number] = progress = _LineProgress(lambda about: self._send({"id": number, **about}))
+            self._active[number] = progress = _LineProgress(lambda about: self._send({"id": number, **about}))
             thread = Thread(target=self._answer, args=(number, request, progress), daemon=True)
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
             thread.start()
@@ -109,11 +109,11 @@ class Service:
         except Cancelled:
             tell({"error": "cancelled"})
         except (DesktopError, OSError, ValueError, MemoryError, LookupError, TypeError) as error:
-            what = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
+            text = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
             more = {"hint": error.hint, "where": error.where} if isinstance(error, DesktopError) else {}
-            tell({"error": what, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
+            tell({"error": text, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
         finally:
-            self._asked.pop(number, None)
+            self._active.pop(number, None)
 
     def _open(self, request: JSON, progress: Progress, tell: Callable[..., None]) -> JSON:
         """Open a trace, imported if needed; returns the store's number, a name for its state, and its size.
@@ -128,13 +128,13 @@ class Service:
         for k in range(0, len(ranges), PIECE // 16):
             tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
         statistics = Statistics(store)
-        self._kept.append((statistics, Lock(), Reruns(statistics)))
+        self._stats.append((statistics, Lock(), Reruns(statistics)))
         self._stores.append((store, file, Lock()))
         return {"store": len(self._stores) - 1, "state": name, "size": status.st_size}
 
     def _computed(self, request: JSON, progress: Progress) -> bytes:
         """The answer to a request that needs all rows of a store."""
-        store, (statistics, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
+        store, (statistics, turn, reruns) = self._stores[request["store"]][0], self._stats[request["store"]]
         if "coarse" in request:
             return coarse_for(store, progress)
         if "whatif" in request:

@@ -80,11 +80,11 @@ def read_template(path: Path) -> SlideTemplate:
     except FileError:
         raise
     except Exception as error:  # files from anyone can make python-pptx fail in any way
-        what = f"cannot be read as a template ({type(error).__name__})"
-        raise FileError(what, file=path, hint=_AGAIN) from None
+        reason = f"cannot be read as a template ({type(error).__name__})"
+        raise FileError(reason, file=path, hint=_AGAIN) from None
     if room.width < _LEAST[0] or room.height < _LEAST[1]:
-        what = f"leaves {room.width:.0f} by {room.height:.0f} mm in its layout {layouts['text'].name}"
-        raise FileError(f"{what}, too little to be read", file=path, hint="make its content larger")
+        reason = f"leaves {room.width:.0f} by {room.height:.0f} mm in its layout {layouts['text'].name}"
+        raise FileError(f"{reason}, too little to be read", file=path, hint="make its content larger")
     return SlideTemplate(deck, layouts, room, dark)
 
 
@@ -155,7 +155,7 @@ def places(slide: AnySlide, *kinds: str) -> list[Shape]:
 def _layouts(deck: Presentation, path: Path) -> dict[str, SlideLayout]:
     every = [layout for master in deck.slide_masters for layout in master.slide_layouts]
     titled = [layout for layout in every if places(layout, "title", "ctrTitle")]
-    chosen: dict[str, SlideLayout] = {}
+    layouts: dict[str, SlideLayout] = {}
     for kind, (types, otherwise) in _KINDS.items():
         candidates = [layout for layout in titled if layout._element.get("type") in types]
         if kind == "title":
@@ -164,14 +164,14 @@ def _layouts(deck: Presentation, path: Path) -> dict[str, SlideLayout]:
             candidates = [one for one in candidates if places(one)]
             candidates += [one for one in titled if len(places(one)) == 1 and not places(one, "ctrTitle")]
         if candidates:
-            chosen[kind] = candidates[0]
+            layouts[kind] = candidates[0]
         elif otherwise:
-            chosen[kind] = chosen[otherwise]
+            layouts[kind] = layouts[otherwise]
         else:
             names = ", ".join(layout.name for layout in every[:12]) or "none"
-            what = f"has no layout for {_CALLED[kind]}; its layouts are {names}"
-            raise FileError(what, file=path, hint="add one, with places for a title and for text")
-    return chosen
+            reason = f"has no layout for {_CALLED[kind]}; its layouts are {names}"
+            raise FileError(reason, file=path, hint="add one, with places for a title and for text")
+    return layouts
 
 
 def box(shape: BaseShape) -> Room:

@@ -100,10 +100,10 @@ def to_pptx(
         slides.say(slide.notes)
     story_slides = len(deck.slides)
     if report.appendix:
-        rest = list(_rest(report))
-        if rest:
-            slides.heading("Appendix", [section.title for section in rest])
-        for section in rest:
+        appendix = list(_appendix(report))
+        if appendix:
+            slides.heading("Appendix", [section.title for section in appendix])
+        for section in appendix:
             slides.section(section, draw)
     _divide(deck, story_slides)
     file = io.BytesIO()
@@ -111,14 +111,14 @@ def to_pptx(
     return _dated(file.getvalue(), report)
 
 
-def _rest(report: Report) -> Iterator[Section]:
+def _appendix(report: Report) -> Iterator[Section]:
     """The sections not shown in the story, without the figure of the phase table: the table is there."""
-    shown = {id(slide.block) for slide in report.story}
+    in_story = {id(slide.block) for slide in report.story}
     for section in report.sections:
         blocks = tuple(
             block
             for block in section.blocks
-            if id(block) not in shown and not (isinstance(block, Picture) and block.figure == "phases")
+            if id(block) not in in_story and not (isinstance(block, Picture) and block.figure == "phases")
         )
         if blocks or (section.level == 1 and not section.blocks):
             yield Section(section.title, blocks, section.level)
@@ -160,8 +160,8 @@ class _Slides:
         self._deck, self._ink, self._report = deck, ink if template is None else _THEMED, report
         self._own, self._room = template is None, OWN if template is None else template.room
         names = ("title", "text", "heading", "only")
-        known = dict(zip(names, deck.slide_layouts, strict=False))
-        self._layouts = known if template is None else template.layouts
+        layouts = dict(zip(names, deck.slide_layouts, strict=False))
+        self._layouts = layouts if template is None else template.layouts
 
     # ---- slides
 
@@ -434,8 +434,8 @@ def _measured(table: ReportTable, room: float, across: float) -> tuple[float, li
         if not broken and sum(high) <= room:
             roomy = min(1.35, room / sum(high))
             return size, wide, [h * roomy for h in high]
-    tried = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
-    size, wide, high, _ = next((one for one in tried if not one[3]), tried[-1])
+    candidates = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
+    size, wide, high, _ = next((one for one in candidates if not one[3]), candidates[-1])
     slides = len(_shared_out(high, room))
     for larger in _SIZES:  # larger, if that does not take more slides
         widths, heights, broken = _laid_out(lines, larger, across)

@@ -38,14 +38,14 @@ def traces_in(folder: Path, progress: Progress) -> SourceFiles:
     traces: list[tuple[Path, Importer]] = []
     archives: list[Path] = []
     others: list[Path] = []
-    taken: set[Path] = set()
+    used: set[Path] = set()
     for one in (one for one in every if one.folders):
         whole = [place for place in sorted({file.parent for file in files}) if one.detect(place, b"")]
         traces += [(place, one) for place in whole]
-        taken.update(file for place in whole for file in one.files(place))
+        used.update(file for place in whole for file in one.files(place))
     for number, file in enumerate(files):
         progress.step(number, len(files), "looking for traces")
-        if file in taken:
+        if file in used:
             continue
         if is_archive(file):
             archives.append(file)
@@ -56,13 +56,13 @@ def traces_in(folder: Path, progress: Progress) -> SourceFiles:
             if importer.id == curve.IMPORTER.id and not _is_named(file, importer.patterns):
                 others.append(file)
                 continue
-            taken.update(importer.files(file))
+            used.update(importer.files(file))
             traces.append((file, importer))
         except (TraceFormatError, OSError):
             if not is_store(file):
                 others.append(file)
-    traces.sort(key=lambda found: found[0])
-    return SourceFiles(traces, sorted(archives), [file for file in others if file not in taken])
+    traces.sort(key=lambda trace: trace[0])
+    return SourceFiles(traces, sorted(archives), [file for file in others if file not in used])
 
 
 def _is_named(file: Path, patterns: Sequence[str]) -> bool:
@@ -73,10 +73,10 @@ def _files(folder: Path, progress: Progress) -> list[Path]:
     paths = []
     for place, folders, names in os.walk(folder):
         progress.step(0, 0, "looking for traces")
-        here = Path(place)
-        deep = len(here.relative_to(folder).parts)
+        current = Path(place)
+        deep = len(current.relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and deep < DEPTH)
-        paths += [here / name for name in sorted(names) if (here / name).is_file()]
+        paths += [current / name for name in sorted(names) if (current / name).is_file()]
     return paths
 
 

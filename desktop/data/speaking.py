@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 def notes(
     explanation: Explanation | None,
-    breaks: Sequence[float],
+    breakpoints: Sequence[float],
     marks: Iterable[Mark],
-    own: Iterable[tuple[float | None, str]],
+    user_notes: Iterable[tuple[float | None, str]],
 ) -> list[str]:
-    """Notes about the run, then about each phase between `breaks` (s).
+    """Notes about the run, then about each phase between `breakpoints` (s).
 
     `explanation`: why time is lost, if known; `marks`: annotations, each mentioned with the phase in which it
-    begins, those outside of all phases with the run; `own`: the user's notes, each with a time inside its
+    begins, those outside of all phases with the run; `user_notes`: each with a time inside its
     phase (None: of the run), which replace everything else.
     """
-    ends = list(pairwise(breaks))
+    ends = list(pairwise(breakpoints))
     texts: list[list[str]] = [[] for _ in range(len(ends) + 1)]
     mine: dict[int, str] = {}
 
@@ -39,7 +39,7 @@ def notes(
     for mark in sorted(marks, key=lambda one: one.start_s):
         when = seconds(mark.start_s) + ("" if mark.end_s is None else f" to {seconds(mark.end_s)}")
         texts[place(mark.start_s)].append(f"{when}: {mark.located_text}")
-    for at, text in own:
+    for at, text in user_notes:
         if at is None or (phase_at := place(at)):
             mine[0 if at is None else phase_at] = text
     return [mine.get(k, "\n".join(filter(None, lines))) for k, lines in enumerate(texts)]

@@ -40,30 +40,30 @@ def mixed(rows: Ints, i: int, width: int, salt: np.uint64) -> np.uint64:
 
 
 @arithmetic
-def _intern(rows: Ints, slots: Ints, known: Ints, used: int, salt: np.uint64, out: Ints) -> tuple[int, int]:
-    """Number the names at the start of `rows`, by open addressing; `slots` holds number + 1, `known` the
+def _intern(rows: Ints, slots: Ints, names: Ints, used: int, salt: np.uint64, out: Ints) -> tuple[int, int]:
+    """Number the names at the start of `rows`, by open addressing; `slots` holds number + 1, `names` the
     names.
 
     Stops when half of the slots are in use; returns how many rows were done, and the number of names. salt:
     places depend on it, numbers do not.
     """
-    mask, width = len(slots) - 1, known.shape[1]
+    mask, width = len(slots) - 1, names.shape[1]
     for i in range(len(rows)):
         h = mixed(rows, i, width, salt) * np.uint64(0xBF58476D1CE4E5B9)
         at = np.int64(h >> np.uint64(32)) & mask
         while slots[at] != 0:
             j = slots[at] - 1
             k = 0
-            while k < width and known[j, k] == rows[i, k]:
+            while k < width and names[j, k] == rows[i, k]:
                 k += 1
             if k == width:
                 break
             at = (at + 1) & mask
         if slots[at] == 0:
-            if used == len(known):
+            if used == len(names):
                 return i, used
             for k in range(width):
-                known[used, k] = rows[i, k]
+                names[used, k] = rows[i, k]
             used += 1
             slots[at] = used
         out[i] = slots[at] - 1
@@ -74,15 +74,15 @@ class Interner:
     """Numbers names in the order of their first appearance; a name is an int64, or the first `width` of a
     row."""
 
-    def __init__(self, known: Ints | None = None, width: int = 1) -> None:
-        """known: values that get the first numbers."""
+    def __init__(self, initial: Ints | None = None, width: int = 1) -> None:
+        """initial: values that get the first numbers."""
         self._slots: Ints = np.zeros(1 << 8, np.int64)
-        self._known: Ints = np.zeros((1 << 7, width), np.int64)
+        self._values: Ints = np.zeros((1 << 7, width), np.int64)
         # Random, so that nobody can write a file whose names all collide.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
-        if known is not None:
-            self(known)
+        if initial is not None:
+            self(initial)
 
     def __call__(self, values: Ints) -> Ints:
         """(n,) the numbers of values (n,), or of rows (n, columns) that start with a name."""
@@ -90,13 +90,13 @@ class Interner:
         out = np.empty(len(rows), np.int64)
         done = 0
         while done < len(rows):
-            if self.used == len(self._known):
+            if self.used == len(self._values):
                 slots = np.zeros(8 * self.used, np.int64)
-                known = np.zeros((4 * self.used, self._known.shape[1]), np.int64)
-                _intern(self._known, slots, known, 0, self._salt, np.empty(self.used, np.int64))
-                self._slots, self._known = slots, known  # only now, as other threads may read the values
+                names = np.zeros((4 * self.used, self._values.shape[1]), np.int64)
+                _intern(self._values, slots, names, 0, self._salt, np.empty(self.used, np.int64))
+                self._slots, self._values = slots, names  # only now, as other threads may read the values
             more, self.used = _intern(
-                rows[done:], self._slots, self._known, self.used, self._salt, out[done:]
+                rows[done:], self._slots, self._values, self.used, self._salt, out[done:]
             )
             done += more
         return out
@@ -104,7 +104,7 @@ class Interner:
     @property
     def values(self) -> Ints:
         """The value of every number; any thread may read it while another one adds values."""
-        return self._known[: self.used, 0]
+        return self._values[: self.used, 0]
 
 
 class Numbers:
@@ -113,7 +113,7 @@ class Numbers:
     def __init__(self, find: Callable[[int], int]) -> None:
         self._find = find
         self._dense = Interner()
-        self._known: Ints = np.empty(0, np.int64)
+        self._values: Ints = np.empty(0, np.int64)
 
     @property
     def used(self) -> int:
@@ -122,10 +122,10 @@ class Numbers:
 
     def __call__(self, numbers: AnyArray) -> Ints:
         dense = self._dense(numbers.astype(np.int64))
-        new = self._dense.values[len(self._known) :].tolist()
+        new = self._dense.values[len(self._values) :].tolist()
         if new:
-            self._known = np.append(self._known, [self._find(number) for number in new])
-        return self._known[dense]
+            self._values = np.append(self._values, [self._find(number) for number in new])
+        return self._values[dense]
 
 
 @arithmetic

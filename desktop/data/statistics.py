@@ -217,8 +217,8 @@ class RangeStats:
         return self._by_load()[::-1][:n]
 
     def _by_load(self) -> Ints:
-        there = np.flatnonzero(self.is_processor)
-        return there[np.argsort(-self.useful_s[there], kind="stable")]
+        processors = np.flatnonzero(self.is_processor)
+        return processors[np.argsort(-self.useful_s[processors], kind="stable")]
 
     @property
     def _most(self) -> float:
@@ -318,15 +318,15 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
 def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
     """The processors of a range, one row each, with the `names` of all locations, indexed by their number:
     ``TABLES["locations"]`` of `desktop.core.frames`, NaN where a number is unknown."""
-    there = np.flatnonzero(stats.is_processor)
-    columns: dict[str, object] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
-    columns |= {"location": [names[i] for i in there.tolist()], "computing": stats.useful_s[there]}
+    rows = np.flatnonzero(stats.is_processor)
+    columns: dict[str, object] = {one.name: np.full(rows.size, np.nan) for one in TABLES["locations"]}
+    columns |= {"location": [names[i] for i in rows.tolist()], "computing": stats.useful_s[rows]}
     if (caused := stats.caused) is not None:
-        waits, costs = caused.waits_s[there], caused.costs_s[there]
-        columns |= {"waits": waits.sum(axis=1), "waits_passed_on": waits[:, 1], "path": caused.path_s[there]}
+        waits, costs = caused.waits_s[rows], caused.costs_s[rows]
+        columns |= {"waits": waits.sum(axis=1), "waits_passed_on": waits[:, 1], "path": caused.path_s[rows]}
         columns |= {"costs": costs.sum(axis=1), "costs_through_others": costs[:, 1]}
-        columns["slack"] = caused.slack_s[there]
-    return frame(TABLES["locations"], columns, index=there)
+        columns["slack"] = caused.slack_s[rows]
+    return frame(TABLES["locations"], columns, index=rows)
 
 
 def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
@@ -403,15 +403,15 @@ def _lasting(ticks: Ints, clock: Clock) -> Ints:
 @dataclass(frozen=True, eq=False)
 class _Counted:
     """Ticks and calls of some ranges: `classes` (locations, ranges, classes of `desktop.core.accounts`),
-    `own`, `within` and `calls` (regions, ranges), `outside` (ranges,); which locations are processors;
+    `exclusive`, `within` and `calls` (regions, ranges), `outside` (ranges,); which locations are processors;
     whether paths were folded."""
 
     classes: Ints
-    own: Ints
+    exclusive: Ints
     within: Ints
     calls: Ints
     outside: Ints
-    there: Flags
+    present: Flags
     talk: _Talk | None
     folding: bool
 
@@ -428,7 +428,7 @@ class _Counted:
         ticks = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
         for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
             ticks[:, :, account] += self.classes[:, :, number]
-        length = np.where(self.there[:, None], cuts.end - cuts.begin, 0)
+        length = np.where(self.present[:, None], cuts.end - cuts.begin, 0)
         ticks[:, :, Account.ABSENT] = length - ticks.sum(axis=2)
         return ticks
 
@@ -448,10 +448,10 @@ class _Counted:
             processors=float(use.processors),
             present=float(self.time[:, j].sum() / (b - a)),
             computing=float(useful.sum() / (b - a)),
-            is_processor=self.there,
+            is_processor=self.present,
             seconds=self.time[:, j] * unit,
             useful_s=useful * unit,
-            exclusive_s=self.own[:, j] * unit,
+            exclusive_s=self.exclusive[:, j] * unit,
             inclusive_s=self.within[:, j] * unit,
             calls=self.calls[:, j].copy(),
             outside_s=float(self.outside[j] * unit),
@@ -510,18 +510,18 @@ class Statistics:
         ValueError : a range is empty or outside the curve.
         """
         progress = progress or Progress()
-        use = self._latest = self._known(use, progress)
+        use = self._latest = self._utilization(use, progress)
         if replay:
             causality, causes = self.causality(use, progress), self.causes(use, progress)
         elif causality is not None and causality.rules == use.rules:
             self._causality, replay = causality, True
-        wanted = [(float(a), float(b)) for a, b in ranges_s]
-        if not wanted:
+        spans = [(float(a), float(b)) for a, b in ranges_s]
+        if not spans:
             return ()
         curve = use.curve()
         if self.of_curve:
-            return tuple(self._of_curve(curve, a, b) for a, b in wanted)
-        cuts = self._cuts(wanted, use, curve)
+            return tuple(self._of_curve(curve, a, b) for a, b in spans)
+        cuts = self._cuts(spans, use, curve)
         if replay:  # also what was computed before, before each range
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
@@ -531,13 +531,13 @@ class Statistics:
             levels = beside.submit(
                 lambda: [
                     concurrency(curve, a, b)
-                    for a, b in zip(cuts.begin[: len(wanted)].tolist(), cuts.end.tolist(), strict=False)
+                    for a, b in zip(cuts.begin[: len(spans)].tolist(), cuts.end.tolist(), strict=False)
                 ]
             )
             counted = self._count(cuts, use, progress, exact)
             stats = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
-            causality, n = self.causality(use, progress), len(wanted)
+            causality, n = self.causality(use, progress), len(spans)
             if causes is not None and causes.causality is not causality:
                 causes = None
             accounts = causality.split(
@@ -557,7 +557,7 @@ class Statistics:
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
         """Who waited for whom; computed once, and kept until the rules change."""
         progress = progress or Progress()
-        rules = self._known(use, progress).rules
+        rules = self._utilization(use, progress).rules
         if self._causality is None or self._causality.rules != rules:
             self._causality = Causality(self.store, rules, progress)
         return self._causality
@@ -586,12 +586,12 @@ class Statistics:
             int(talk.sent.sum()) if talk else 0,
             int(talk.received.sum()) if talk else 0,
         )
-        known = causes is not None and replayed.waiting_s is not None
+        complete = causes is not None and replayed.waiting_s is not None
         ends = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
-        caused = causes.between(*ends) if known and causes else None
+        caused = causes.between(*ends) if complete and causes else None
         return replace(stats, accounts=accounts[:, j], replayed=replayed, caused=caused)
 
-    def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
+    def _utilization(self, use: Utilization | None, progress: Progress) -> Utilization:
         if use is None:
             if self._use is None:
                 self._use = build(self.store, None, progress)
@@ -609,10 +609,10 @@ class Statistics:
         return self._profile
 
     @staticmethod
-    def _cuts(wanted: Sequence[tuple[float, float]], use: Utilization, curve: StepCurve) -> _Cuts:
+    def _cuts(spans: Sequence[tuple[float, float]], use: Utilization, curve: StepCurve) -> _Cuts:
         length = int(curve.edges[-1])
-        ticks = np.rint(np.clip(np.array(wanted) / use.unit, 0, length)).astype(np.int64)
-        for (a, b), (begin, end) in zip(wanted, ticks.tolist(), strict=True):
+        ticks = np.rint(np.clip(np.array(spans) / use.unit, 0, length)).astype(np.int64)
+        for (a, b), (begin, end) in zip(spans, ticks.tolist(), strict=True):
             if not begin < end:
                 raise ValueError(
                     f"the range {a} s to {b} s holds no tick of the curve, which runs from {curve.start} s "
@@ -656,9 +656,9 @@ class Statistics:
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
         rule = class_rule(store, use.rules)
         time = np.zeros((places, k, CLASS_NUMBERS), np.int64)
-        own, within, calls = (np.zeros((regions, k), np.int64) for _ in range(3))
+        exclusive, within, calls = (np.zeros((regions, k), np.int64) for _ in range(3))
         outside = np.zeros(k, np.int64)
-        there = np.zeros(places, bool)
+        present = np.zeros(places, bool)
         talk = _Talk(places, k) if store.has("messages") else None
         folding = False
 
@@ -695,7 +695,7 @@ class Statistics:
                 talk.add(i, *talked)
             if passed is None:
                 continue
-            there[i] = True
+            present[i] = True
             spent, came = passed
             tree, folds = notes.tree(i)
             folding |= folds
@@ -714,11 +714,11 @@ class Statistics:
                 spent,
                 callpaths.inclusive(tree, spent),
                 came,
-                own,
+                exclusive,
                 within,
                 calls,
             )
-        return _Counted(time, own, within, calls, outside, there, talk, folding)
+        return _Counted(time, exclusive, within, calls, outside, present, talk, folding)
 
     @cached_property
     def _address(self) -> Ints | None:
@@ -752,16 +752,16 @@ class Statistics:
         """(ranges, classes) ticks of a location from its states, if its call paths do not tell enough."""
         if self._folded[0] != use.rules:
             self._folded = use.rules, {}
-        known = self._folded[1]
-        if location not in known:
+        cache = self._folded[1]
+        if location not in cache:
             since, until, doing = class_states(self.store, location, use.rules)
-            known[location] = Intervals.of(since, until, doing, CLASS_NUMBERS)
-        return known[location].between(cuts.begin + use.start, cuts.end + use.start)
+            cache[location] = Intervals.of(since, until, doing, CLASS_NUMBERS)
+        return cache[location].between(cuts.begin + use.start, cuts.end + use.start)
 
     def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
         """The regions of a range that were entered or open in it, by exclusive time, largest first; `region`
         -1 is the time outside of all regions."""
-        classes = region_classes(self.store, self._known(use, Progress()).rules)
+        classes = region_classes(self.store, self._utilization(use, Progress()).rules)
         total = stats.seconds.sum() or np.nan
         outside_of_all = len(self.store.regions)
 
@@ -773,10 +773,10 @@ class Statistics:
 
         rows = [
             RegionRow(
-                i, region.name, region.role, Activity(int(classes[i])), float(own), float(within), int(calls),
-                float(own / total), *caused(i),
+                i, region.name, region.role, Activity(int(classes[i])), float(spent), float(within),
+                int(calls), float(spent / total), *caused(i),
             )
-            for i, (region, own, within, calls) in enumerate(
+            for i, (region, spent, within, calls) in enumerate(
                 zip(self.store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
             )
             if within > 0 or calls
@@ -791,9 +791,9 @@ class Statistics:
     def by_role(self, stats: RangeStats) -> dict[str, float]:
         """Seconds over all processors by the role of the innermost region, largest first."""
         seconds_of: dict[str, float] = {}
-        for region, own in zip(self.store.regions, stats.exclusive_s.tolist(), strict=False):
-            if own > 0:
-                seconds_of[region.role or "unknown"] = seconds_of.get(region.role or "unknown", 0.0) + own
+        for region, seconds in zip(self.store.regions, stats.exclusive_s.tolist(), strict=False):
+            if seconds > 0:
+                seconds_of[region.role or "unknown"] = seconds_of.get(region.role or "unknown", 0.0) + seconds
         if stats.outside_s > 0:
             seconds_of[NO_REGION] = stats.outside_s
         return dict(sorted(seconds_of.items(), key=lambda item: -item[1]))
@@ -807,7 +807,7 @@ class Statistics:
         """The call tree of a range, merged over all processors, in depth-first order with the largest
         inclusive time first. Raises as `ranges`."""
         progress = progress or Progress()
-        use = self._known(use, progress)
+        use = self._utilization(use, progress)
         if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
@@ -817,9 +817,9 @@ class Statistics:
             if location.kind == "cpu" and location.first is not None:
                 local, begin, end = cuts.local(use.start, self._clock(location, use))
                 ticks, calls = self._notes(progress).at(i, local)
-                own, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
-                own = _lasting(own, self._clock(location, use))
-                tree.add(self._notes().tree(i).tree, own, came)
+                exclusive, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
+                exclusive = _lasting(exclusive, self._clock(location, use))
+                tree.add(self._notes().tree(i).tree, exclusive, came)
         return tree.rows(self.store, region_classes(self.store, use.rules), use.unit)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
@@ -847,25 +847,25 @@ class Statistics:
             return None
         if self._scatters[0] != use.rules:
             self._scatters = use.rules, {}
-        known, key = self._scatters[1], (stats.start_s, stats.end_s)
-        if key not in known:
-            if len(known) > 256:
-                known.clear()
+        cache, key = self._scatters[1], (stats.start_s, stats.end_s)
+        if key not in cache:
+            if len(cache) > 256:
+                cache.clear()
             ends = np.linspace(stats.start_s, stats.end_s, _PARTS + 1)
             parts = self.ranges(pairwise(ends.tolist()), use)
-            there = stats.is_processor
-            known[key] = _Scatter(
+            cpus = stats.is_processor
+            cache[key] = _Scatter(
                 _error(
                     [
                         np.append(one.exclusive_s, one.outside_s) / (one.seconds.sum() or np.nan)
                         for one in parts
                     ]
                 ),
-                _error([one.utilization - np.median(one.utilization[there]) for one in parts if there.any()]),
+                _error([one.utilization - np.median(one.utilization[cpus]) for one in parts if cpus.any()]),
                 _relative([(m.bytes.sum(), m.count.sum()) for one in parts if (m := one.messages)]),
                 0 if stats.messages is None else int(stats.messages.count.sum()),
             )
-        return known[key]
+        return cache[key]
 
     def _regions_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         totals = [stats.seconds.sum() or np.nan for stats in (left, right)]
@@ -887,14 +887,14 @@ class Statistics:
             yield Change("region", (i,), float(a), float(b), float(b - a), sentence, region, seconds)
 
     def _locations_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
-        there = np.flatnonzero(left.is_processor)
-        if not there.size:
+        processors = np.flatnonzero(left.is_processor)
+        if not processors.size:
             return
         before, after = left.utilization, right.utilization
         # The median: with the mean, one that differs would make all others differ.
-        usual = float(np.median(after[there] - before[there]))
-        together = _now(float(after[there].mean()), float(before[there].mean()))
-        for i in there.tolist():
+        usual = float(np.median(after[processors] - before[processors]))
+        together = _now(float(after[processors].mean()), float(before[processors].mean()))
+        for i in processors.tolist():
             a, b = float(before[i]), float(after[i])
             sentence = (
                 f"{self.name(i)} computes {_now(b, a, ' of the time')}; all processors together {together}."
@@ -940,8 +940,8 @@ class Statistics:
                 parts.setdefault((sender, receiver), [0.0, 0.0])[side] = value / total
         for (sender, receiver), (a, b) in parts.items():
             pair = f"from {self.name(sender)} to {self.name(receiver) if receiver >= 0 else 'somebody'}"
-            what = "bytes" if of else "messages"
-            sentence = f"{_now(b, a, f' of all {what} go {pair}')}."
+            unit = "bytes" if of else "messages"
+            sentence = f"{_now(b, a, f' of all {unit} go {pair}')}."
             yield Change("pair", (sender, receiver), a, b, weight * (b - a), capital(sentence))
 
     def name(self, location: int) -> str:
@@ -955,7 +955,7 @@ class _MergedPath:
 
     parent: int
     region: int
-    own: int = 0
+    exclusive: int = 0
     came: int = 0
     within: int = 0
     low: int = 0
@@ -970,23 +970,23 @@ class _MergedTree:
         self._rows: dict[tuple[int, int], int] = {}  # by parent row (-1: folded) and region
         self._paths = [_MergedPath(-1, -1)]
 
-    def add(self, tree: Ints, own: Ints, came: Ints) -> None:
+    def add(self, tree: Ints, exclusive: Ints, came: Ints) -> None:
         """Add a location's tree (2, nodes), with exclusive ticks and calls of each node (nodes, 1)."""
-        within = callpaths.inclusive(tree, own)[:, 0].tolist()
-        used = callpaths.inclusive(tree, np.maximum(own, came))[:, 0]
+        within = callpaths.inclusive(tree, exclusive)[:, 0].tolist()
+        used = callpaths.inclusive(tree, np.maximum(exclusive, came))[:, 0]
         used[0] = 1
-        here = np.zeros(tree.shape[1], np.int64)
+        row_of = np.zeros(tree.shape[1], np.int64)
         for node in np.flatnonzero(used).tolist():
             row, spent = 0, within[node]
             if node:
                 parent = int(tree[0, node])
-                key = (int(here[parent]) if parent >= 0 else -1, int(tree[1, node]))
+                key = (int(row_of[parent]) if parent >= 0 else -1, int(tree[1, node]))
                 row = self._rows.setdefault(key, len(self._paths))
                 if row == len(self._paths):
                     self._paths.append(_MergedPath(*key))
-            here[node] = row
+            row_of[node] = row
             path = self._paths[row]
-            path.own += int(own[node, 0])
+            path.exclusive += int(exclusive[node, 0])
             path.came += int(came[node, 0])
             path.within += spent
             path.low = min(path.low, spent) if path.locations else spent
@@ -1004,18 +1004,18 @@ class _MergedTree:
         waiting = [(0, -1, 0)]
         while waiting:
             row, parent, depth = waiting.pop()
-            path, here = self._paths[row], len(rows)
+            path, index = self._paths[row], len(rows)
             activity = None if path.region < 0 else Activity(int(classes[path.region]))
             inclusive, mean = path.within * unit, path.within * unit / max(1, path.locations)
             rows.append(
                 CallRow(
-                    here, parent, depth, path.region, names[row], activity, inclusive, path.own * unit,
+                    index, parent, depth, path.region, names[row], activity, inclusive, path.exclusive * unit,
                     path.came, path.locations, path.low * unit, mean, path.high * unit,
                     folded=row > 0 and path.parent < 0,
                 )
             )  # fmt: skip
             below = sorted(children[row], key=lambda c: (self._paths[c].within, -c))
-            waiting += [(child, here, depth + 1) for child in below]
+            waiting += [(child, index, depth + 1) for child in below]
         return rows
 
 

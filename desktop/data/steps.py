@@ -67,8 +67,8 @@ class Steps:
 
     def close(self, about: ReplayedSteps) -> None:
         """The location's events are complete."""
-        time, code, shown = self._state.tolist()
-        if code != shown:
+        time, code, written = self._state.tolist()
+        if code != written:
             self._time[self._filled], self._code[self._filled] = time, code
             self._filled += 1
         self._flush()

@@ -61,12 +61,12 @@ class _Wrong(Exception):
     """`args[0]`: paths below the place where it is raised, as ``.runs[0].n``, and what is wrong there."""
 
 
-def _wrong(value: object, wanted: str) -> _Wrong:
+def _wrong(value: object, expected: str) -> _Wrong:
     try:
-        shown = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False)
     except RecursionError:  # nested almost as deep as can be read at all
-        shown = "[…]"
-    return _Wrong([("", f" is {shown[:40]}{'…' if len(shown) > 40 else ''}, {wanted}")])
+        text = "[…]"
+    return _Wrong([("", f" is {text[:40]}{'…' if len(text) > 40 else ''}, {expected}")])
 
 
 class Decoder:
@@ -181,10 +181,10 @@ class Decoder:
             if value.keys() != names:
                 problems += [(f".{key}", unknown) for key in sorted(value.keys() - names)]
                 problems += [(f".{key}", " is missing") for key in sorted(needed - value.keys())]
-            known = [key for key in makers if key in value]
-            fields = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
+            keys = [key for key in makers if key in value]
+            fields = _each(".{}", ((key, makers[key], value[key]) for key in keys), problems)
             try:
-                record = kind(**dict(zip(known, fields, strict=True)))
+                record = kind(**dict(zip(keys, fields, strict=True)))
             except ValueError as error:  # from its own checks
                 raise _wrong(value, str(error)) from None
             problem = check(record) if check else ""
@@ -211,12 +211,12 @@ def _each(
 
 
 def _choice(members: Mapping[str, object], values: Mapping[int, object] | None = None) -> Make:
-    known: dict[object, object] = dict([*members.items(), *(values or {}).items()])
+    choices: dict[object, object] = dict([*members.items(), *(values or {}).items()])
 
     def make(value: object) -> object:
-        if type(value) not in (str, int) or value not in known:
+        if type(value) not in (str, int) or value not in choices:
             raise _wrong(value, f"allowed are {', '.join(map(str, members))}")
-        return known[value]
+        return choices[value]
 
     return make
 

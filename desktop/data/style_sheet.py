@@ -30,18 +30,18 @@ def read_style_sheet(path: Path) -> str:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        what = f"is no text in UTF-8 (byte {error.start})"
-        raise FileError(what, file=path, hint="save it as CSS in UTF-8") from None
+        reason = f"is no text in UTF-8 (byte {error.start})"
+        raise FileError(reason, file=path, hint="save it as CSS in UTF-8") from None
     for word in ("</", "<!--", "\0"):
         if word in text:
             line = text[: text.index(word)].count("\n") + 1
-            what = f"holds {word!r} in line {line}, which is no style"
-            raise FileError(what, file=path, hint="take that out, or write \\3c for <")
-    bare = re.sub(r"/\*.*?(\*/|\Z)", lambda found: "\n" * found[0].count("\n") or " ", text, flags=re.S)
+            reason = f"holds {word!r} in line {line}, which is no style"
+            raise FileError(reason, file=path, hint="take that out, or write \\3c for <")
+    bare = re.sub(r"/\*.*?(\*/|\Z)", lambda match: "\n" * match[0].count("\n") or " ", text, flags=re.S)
     for number, each in enumerate(_plain(bare).split("\n"), 1):
         if _LOADS.search(each):
-            what = f"loads from elsewhere in line {number}"
-            raise FileError(what, file=path, hint="put fonts and pictures into it as data: addresses")
+            reason = f"loads from elsewhere in line {number}"
+            raise FileError(reason, file=path, hint="put fonts and pictures into it as data: addresses")
     return text
 
 

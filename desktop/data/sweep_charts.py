@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from desktop.core.arrays import Floats
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
-from desktop.data.chart import Axis, Chosen, Content, Series
+from desktop.data.chart import Axis, Content, Highlight, Series
 
 #: Breakpoints, their low and high ends (n + 1,) each, seconds.
 Row = tuple[Floats, Floats, Floats]
@@ -40,7 +40,7 @@ def epsilon_chart(
     model: str,
     suggested: int | None = None,
     reach: Beyond = None,
-    chosen: Chosen | None = None,
+    chosen: Highlight | None = None,
     *,
     beyond: Callable[[], Beyond] = lambda: None,
     empty: str = "",
@@ -87,16 +87,16 @@ def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
     lasting: list[tuple[int, float, float]] = []
     for k, (upper, lower) in enumerate(pairwise(rows)):
         near = SAME * (upper[0][-1] - upper[0][0])
-        here, inner = upper[0][1:-1], lower[0][1:-1]
-        if here.size and inner.size:
-            other = inner[np.abs(inner - here[:, None]).argmin(axis=1)]
-            same = np.abs(other - here) <= near
-            lasting += [(k, t, o) for t, o in zip(here[same].tolist(), other[same].tolist(), strict=True)]
+        times, inner = upper[0][1:-1], lower[0][1:-1]
+        if times.size and inner.size:
+            nearest = inner[np.abs(inner - times[:, None]).argmin(axis=1)]
+            same = np.abs(nearest - times) <= near
+            lasting += [(k, t, o) for t, o in zip(times[same].tolist(), nearest[same].tolist(), strict=True)]
     return lasting
 
 
 def breakpoint_chart(
-    rows: Sequence[Row], first: int, chosen: Chosen | None = None, *, empty: str = ""
+    rows: Sequence[Row], first: int, chosen: Highlight | None = None, *, empty: str = ""
 ) -> Content:
     """The breakpoints of every n, one row per n from the top: a persistent phase appears as a vertical line.
 

@@ -204,13 +204,13 @@ def _declared(node: Node) -> Node | None:
 
 def without_templates(name: str) -> str:
     """``V<T>::g`` as ``V::g``; the symbols of operators stay."""
-    head, operator, rest = name.partition("operator")
+    head, operator, tail = name.partition("operator")
     depth, letters = 0, []
     for sign in head:
         depth += (sign == "<") - (sign == ">")
         if depth == 0 and sign != ">":
             letters.append(sign)
-    return "".join(letters) + operator + rest
+    return "".join(letters) + operator + tail
 
 
 def _macro(node: Node) -> str:

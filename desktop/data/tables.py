@@ -117,11 +117,11 @@ class Table:
 
     def exclude(self, lines: Sequence[int], reason: str) -> Table:
         """Exclude rows by line, for a reason; an empty reason includes usable ones again."""
-        chosen = set(lines)
+        out = set(lines)
         return replace(
             self,
             rows=tuple(
-                replace(row, reason=reason or _fault(row)) if row.line in chosen else row for row in self.rows
+                replace(row, reason=reason or _fault(row)) if row.line in out else row for row in self.rows
             ),
         )
 
@@ -242,8 +242,8 @@ def headings(source: Path | str) -> tuple[str, ...]:
 def missing_roles(header: Sequence[str]) -> tuple[str, ...]:
     """Roles that a table of measurements needs and no heading has: of code, system, p and time (or t')."""
     roles = recognise(header)
-    wanted = ("code", "system", "p", "t_prime" if "t_prime" in roles else "time")
-    return tuple(role for role in wanted if role not in roles)
+    required = ("code", "system", "p", "t_prime" if "t_prime" in roles else "time")
+    return tuple(role for role in required if role not in roles)
 
 
 def holds_measurements(path: Path) -> bool:
@@ -377,7 +377,7 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
     header, lines = headed(cells)
     if not header:
         raise TableError("holds no table", file=source, hint="the first line names the columns")
-    here = {"file": source, "where": f"line {int(cells.index[0])}"}
+    spot = {"file": source, "where": f"line {int(cells.index[0])}"}
     for role in units:
         if role not in UNITS:
             raise TableError(f"there is no unit of {role!r}", hint=f"known are {', '.join(UNITS)}")
@@ -387,7 +387,7 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
             raise TableError(f"there is no column meaning {role!r}", hint=f"known are {', '.join(ROLES)}")
         if heading not in header:
             hint = f"its columns are {_listed(header)}"
-            raise TableError(f"has no column {heading!r}", **here, hint=hint)
+            raise TableError(f"has no column {heading!r}", **spot, hint=hint)
         places = {r: at for r, at in places.items() if at != header.index(heading)}
         places[role] = header.index(heading)
     usual = ("time", "t", "seconds")
@@ -400,27 +400,27 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
     for role in ("code", "system", "p", "t_prime" if transformed else "time"):
         if role not in places:
             hint = f"its columns are {_listed(header)}; call one {_HEADINGS[role][0]!r} or say which it is"
-            raise TableError(f"has no column for {'the time' if role == 'time' else role}", **here, hint=hint)
-    chosen: dict[str, str] = {}
-    for role, known in UNITS.items():
+            raise TableError(f"has no column for {'the time' if role == 'time' else role}", **spot, hint=hint)
+    used_units: dict[str, str] = {}
+    for role, factors in UNITS.items():
         if role not in places:
             continue
-        unit = _unit(units.get(role, "")) or _heading(header[places[role]])[1] or next(iter(known))
-        if unit + "/s" in known:
+        unit = _unit(units.get(role, "")) or _heading(header[places[role]])[1] or next(iter(factors))
+        if unit + "/s" in factors:
             unit += "/s"
-        if role == "work" and unit.removesuffix("/s") in known:
+        if role == "work" and unit.removesuffix("/s") in factors:
             unit = unit.removesuffix("/s")
-        if unit not in known:
-            what = f"the unit {unit!r} of column {header[places[role]]!r} is not known"
-            raise TableError(what, **here, hint=f"known are {', '.join(known)}")
-        chosen[role] = unit
-    rows = tuple(_row(number, row, places, chosen, transformed) for number, row in lines)
+        if unit not in factors:
+            reason = f"the unit {unit!r} of column {header[places[role]]!r} is not known"
+            raise TableError(reason, **spot, hint=f"known are {', '.join(factors)}")
+        used_units[role] = unit
+    rows = tuple(_row(number, row, places, used_units, transformed) for number, row in lines)
     return _checked(
         Table(
             source,
             rows,
             {role: header[at] for role, at in places.items()},
-            chosen,
+            used_units,
             transformed,
             _similar(rows),
             tuple(name for k, name in enumerate(header) if k not in places.values()),
@@ -429,8 +429,8 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    listed = ", ".join(repr(name) for name in names[:12])
+    return listed + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def _row(
@@ -554,18 +554,18 @@ def _name_inconsistent(rows: list[Row]) -> None:
     """Exclude runs whose rate times time differs from the work of the other runs of their code. If it is
     unknown which are right, all lose their work, not their time."""
     for code in {row.code for row in rows}:
-        here = [k for k, row in enumerate(rows) if row.code == code and not row.reason and row.work > 0]
-        if not here:
+        indices = [k for k, row in enumerate(rows) if row.code == code and not row.reason and row.work > 0]
+        if not indices:
             continue
-        usual = float(np.median([rows[k].work for k in here]))
-        odd = [k for k in here if abs(rows[k].work / usual - 1.0) > 0.01]
-        for k in here if 2 * len(odd) >= len(here) else odd:
+        usual = float(np.median([rows[k].work for k in indices]))
+        odd = [k for k in indices if abs(rows[k].work / usual - 1.0) > 0.01]
+        for k in indices if 2 * len(odd) >= len(indices) else odd:
             row = rows[k]
             sentence = (
                 f"{row.source}: its Mop/s total times its time are {row.work:.4g} operations, "
                 f"those of the other runs of {code} {usual:.4g}"
             )
-            if 2 * len(odd) < len(here):
+            if 2 * len(odd) < len(indices):
                 rows[k] = replace(row, reason=sentence)
             elif odd:
                 rows[k] = replace(row, work=math.nan, note=f"{sentence}; which is right is not known")
@@ -656,11 +656,11 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
 
 def _sizes(rows: Sequence[Row], dropped: list[str]) -> bool:
     """Whether every row has a positive problem size."""
-    known = [math.isfinite(row.size) and row.size > 0 for row in rows]
-    if any(known) and not all(known):
-        row = rows[known.index(False)]
+    valid = [math.isfinite(row.size) and row.size > 0 for row in rows]
+    if any(valid) and not all(valid):
+        row = rows[valid.index(False)]
         dropped.append(f"the problem size is not known in line {row.line} and others, so it is used for none")
-    return all(known)
+    return all(valid)
 
 
 def _shared(
@@ -693,15 +693,15 @@ def _shared(
         return None
     medians = []
     for name in names:
-        known = sorted(values[name])
+        seen = sorted(values[name])
         # Operation counts derived from rounded rates agree to some digits only.
-        if known[-1] > 1.02 * known[0] and table.transformed:
-            dropped.append(f"{role} of {name} is {known[0]:g} and {known[-1]:g}, so it is used for none")
+        if seen[-1] > 1.02 * seen[0] and table.transformed:
+            dropped.append(f"{role} of {name} is {seen[0]:g} and {seen[-1]:g}, so it is used for none")
             return None
-        if known[-1] > 1.02 * known[0]:
-            row = next(r for r in rows if getattr(r, of) == name and getattr(r, role) == known[-1])
+        if seen[-1] > 1.02 * seen[0]:
+            row = next(r for r in rows if getattr(r, of) == name and getattr(r, role) == seen[-1])
             raise TableError(
-                f"{name} has {role} {known[0]:g} and {known[-1]:g}",
+                f"{name} has {role} {seen[0]:g} and {seen[-1]:g}",
                 file=table.source,
                 where=f"line {row.line}, column {table.columns.get(role, role)}",
                 hint=f"a {of} has one {role}; give other sizes another name",

@@ -86,7 +86,7 @@ TEMPLATES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """The request: `program` a folder or file (None: the template's example), `places` routines or
     ``FILE:LINE`` (none: the first `most`, or those with most time in `seconds` of a trace's regions),
     commands if those of the template do not fit, `variables` name -> (low, high) of the environment."""
@@ -103,19 +103,19 @@ class Asked:
     variables: Mapping[str, tuple[str, str]] | None = None
 
 
-def offers_of(asked: Asked) -> tuple[Spot, ...]:
+def offers_of(request: Request) -> tuple[Spot, ...]:
     """Places in a program, the hottest first if a profile is known.
 
     Raises
     ------
     ExperimentError : a source cannot be read.
     """
-    home = home_of(asked)
-    offers = offered(home, _sources([name for name, _ in _files(asked)]))
-    return hottest(offers, asked.seconds) if asked.seconds else offers
+    home = home_of(request)
+    offers = offered(home, _sources([name for name, _ in _files(request)]))
+    return hottest(offers, request.seconds) if request.seconds else offers
 
 
-def new_experiment(folder: Path, asked: Asked) -> Experiment:
+def new_experiment(folder: Path, request: Request) -> Experiment:
     """Create the folder of an experiment and its contents.
 
     Raises
@@ -124,33 +124,33 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
     ValueError : a named place does not exist.
     """
     folder = Path(folder)
-    template = TEMPLATES[asked.template]
+    template = TEMPLATES[request.template]
     if (folder / DESCRIPTION).exists():
         raise ExperimentError("holds an experiment already", file=folder, hint="choose another folder")
     copy = folder / PROGRAM
     if copy.exists():
         raise ExperimentError(f"holds a folder {PROGRAM} already", file=folder, hint="choose another folder")
-    home = home_of(asked)
-    if asked.program and asked.program.is_dir() and folder.resolve().is_relative_to(home.resolve()):
+    home = home_of(request)
+    if request.program and request.program.is_dir() and folder.resolve().is_relative_to(home.resolve()):
         raise ExperimentError(
             "lies inside the program that is to be copied", file=folder, hint="choose another folder"
         )
-    files = _files(asked)
-    example = asked.program is None and not (template.language == "command" and asked.run)
-    variables = dict(asked.variables or (_VARIABLES.get(template.name, {}) if example else {}))
+    files = _files(request)
+    example = request.program is None and not (template.language == "command" and request.run)
+    variables = dict(request.variables or (_VARIABLES.get(template.name, {}) if example else {}))
     if template.name == "openmp":
         variables = {"OMP_NUM_THREADS": ("1", "2")} | variables
-    offers = () if template.language == "command" else offers_of(asked)
+    offers = () if template.language == "command" else offers_of(request)
     if template.language in _HELPERS:
-        own = tuple(one for one in offers if language_of(one.place.file) == template.language)
-        if offers and not own:
+        matching = tuple(one for one in offers if language_of(one.place.file) == template.language)
+        if offers and not matching:
             raise ExperimentError(
                 f"holds no {template.language.capitalize()}",
                 file=home,
                 hint="choose the template of its language, phasewright spt new --list names them",
             )
-        offers = own
-    picked = chosen(offers, asked.places) if asked.places else first_choice(offers, asked.most)
+        offers = matching
+    picked = chosen(offers, request.places) if request.places else first_choice(offers, request.most)
     if template.language == "command" and not variables:
         raise ValueError(
             "a command needs something to vary: give --variable NAME=LOW,HIGH, such as OMP_NUM_THREADS=8,24"
@@ -171,7 +171,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
             shutil.copyfile(resources.folder() / "spt" / helper, copy / helper)
         places = [replace(one, file=f"{PROGRAM}/{one.file}") for one in prepare(copy, picked)]
         names = [f"{PROGRAM}/{n}" for n in sorted({*(n for n, _ in files), *helpers})]
-        experiment = checked(_described(folder.absolute(), asked, names, places, variables))
+        experiment = checked(_described(folder.absolute(), request, names, places, variables))
         write_experiment(experiment)
     except OSError as error:
         shutil.rmtree(copy, ignore_errors=True)
@@ -203,25 +203,25 @@ def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
     return variables
 
 
-def home_of(asked: Asked) -> Path:
+def home_of(request: Request) -> Path:
     """The folder of the requested program."""
-    if asked.program is None:
+    if request.program is None:
         return resources.folder() / "templates"
-    path = Path(asked.program)
+    path = Path(request.program)
     if not path.exists():
         raise ExperimentError("there is no such program", file=path, hint="name its folder, or its source")
     return path if path.is_dir() else path.parent
 
 
-def _files(asked: Asked) -> list[tuple[str, Path]]:
+def _files(request: Request) -> list[tuple[str, Path]]:
     """Files to copy: names below the copy, and their paths."""
-    home = home_of(asked)
-    if asked.program is None:
-        if TEMPLATES[asked.template].language == "command" and asked.run:
+    home = home_of(request)
+    if request.program is None:
+        if TEMPLATES[request.template].language == "command" and request.run:
             return []  # a command of the user
-        return [(name, home / name) for name in TEMPLATES[asked.template].example]
-    if Path(asked.program).is_file():
-        return [(Path(asked.program).name, Path(asked.program))]
+        return [(name, home / name) for name in TEMPLATES[request.template].example]
+    if Path(request.program).is_file():
+        return [(Path(request.program).name, Path(request.program))]
     files: list[tuple[str, Path]] = []
     size, folders = 0, [home]
     for folder in folders:
@@ -257,30 +257,30 @@ def _sources(names: Sequence[str]) -> list[str]:
 
 def _described(
     folder: Path,
-    asked: Asked,
+    request: Request,
     names: Sequence[str],
     places: Sequence[Place],
     variables: Mapping[str, tuple[str, str]],
 ) -> Experiment:
     """The experiment; `names`: all files of the copy, relative to `folder`."""
-    template = TEMPLATES[asked.template]
+    template = TEMPLATES[request.template]
     sources = _sources(names)
     kinds = [language_of(place.file) for place in places]
     language = template.language or next((k for k in kinds if k), "c")
-    program = _program(folder, asked, language, sources)
+    program = _program(folder, request, language, sources)
     python = language == "python"
-    delay = asked.delay or (MICROSECONDS if python else UNITS)
+    delay = request.delay or (MICROSECONDS if python else UNITS)
     if not python and places:
         program = replace(program, flags=(f"-DSPT_DELAY={delay}",))
-    factors, taken = [], {"wall", "cpu"}
+    factors, used = [], {"wall", "cpu"}
     for place in places:
         name = _free(
-            re.sub(r"[^\w.~+-]+", ".", place.routine.rpartition("::")[2] or place.macro), place, taken
+            re.sub(r"[^\w.~+-]+", ".", place.routine.rpartition("::")[2] or place.macro), place, used
         )
         factors.append(replace(place.factor(delay if python else 0), name=name))
     for variable, (low, high) in variables.items():
-        name = "threads" if variable == "OMP_NUM_THREADS" and "threads" not in taken else variable
-        taken.add(name)
+        name = "threads" if variable == "OMP_NUM_THREADS" and "threads" not in used else variable
+        used.add(name)
         factors.append(
             Factor(
                 name, Switch(environment=((variable, high),)), Switch(environment=((variable, low),)),
@@ -297,22 +297,22 @@ def _described(
     )
 
 
-def _free(name: str, place: Place, taken: set[str]) -> str:
+def _free(name: str, place: Place, used: set[str]) -> str:
     """An unused name of a factor: for a loop, or one of several in a routine, with its line."""
-    if place.construct not in ("function", "routine") or name in taken or name in RESERVED:
+    if place.construct not in ("function", "routine") or name in used or name in RESERVED:
         name = f"{name}.{place.line}"
-    while name in taken:
+    while name in used:
         name += "'"
-    taken.add(name)
+    used.add(name)
     return name
 
 
-def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) -> Program:
+def _program(folder: Path, request: Request, language: str, sources: Sequence[str]) -> Program:
     """How it is built and run: as requested, else as usual for its kind."""
     build: tuple[str, ...] = ()
     product, shell = "", False
     run: tuple[str, ...] = ("{out}",)
-    name = asked.template
+    name = request.template
     compiled = [s for s in sources if PurePosixPath(s).suffix.casefold() not in _HEADERS and language_of(s)]
     texts = {s: (folder / s).read_text(encoding="utf-8", errors="replace") for s in sources}
     if name == "make":
@@ -332,17 +332,17 @@ def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) 
         if name == "mpi":
             words = ({"c": "mpicc", "cpp": "mpicxx", "fortran": "mpifort"}[language], *words[1:])
         more = ("-fopenmp",) if name == "openmp" else ()
-        own = in_order([s for s in compiled if _fits(s, language)], texts)
-        build = (*words, *more, "{flags}", "-o", "{out}", *own, "-lm")
+        ordered = in_order([s for s in compiled if _fits(s, language)], texts)
+        build = (*words, *more, "{flags}", "-o", "{out}", *ordered, "-lm")
     if name == "mpi":
         run = ("mpirun", "-n", "2", "{out}")
-    if asked.build:
-        build, product = tuple(shlex.split(asked.build)), asked.product
+    if request.build:
+        build, product = tuple(shlex.split(request.build)), request.product
         if shell:
-            build = (asked.build,)
-    if asked.run:
-        run = (asked.run,) if shell else _in_copy(folder, shlex.split(asked.run))
-    product = asked.product or product
+            build = (request.build,)
+    if request.run:
+        run = (request.run,) if shell else _in_copy(folder, shlex.split(request.run))
+    product = request.product or product
     if product and not product.startswith((f"{PROGRAM}/", "cmake/")):
         product = f"{PROGRAM}/{product}"
     return Program(run, build, tuple(sources), shell, product=product)
@@ -364,8 +364,8 @@ _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"}
 
 def _fits(source: str, language: str) -> bool:
     """Whether a compiler of the language takes it: that of Fortran also takes the C source of the delay."""
-    own = language_of(source)
-    return own == language or (own == "c" and (language == "cpp" or source.endswith("spt_delay_c.c")))
+    kind = language_of(source)
+    return kind == language or (kind == "c" and (language == "cpp" or source.endswith("spt_delay_c.c")))
 
 
 def in_order(names: Sequence[str], texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -411,12 +411,12 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
 
         return re.sub(r"\$[({](\w+)[)}]", value, text) if depth else text
 
-    own = [name for name in _COMPILER_NAMES if name in values]
+    names = [name for name in _COMPILER_NAMES if name in values]
     usual = {"c": "CC", "cpp": "CXX", "fortran": "FC"}[language]
-    if not own:
-        own = [usual]
+    if not names:
+        names = [usual]
     defaults = {"CC": "cc", "CXX": "c++"}
-    commands = {name: expanded(values.get(name, defaults.get(name, "gfortran"))) for name in own}
+    commands = {name: expanded(values.get(name, defaults.get(name, "gfortran"))) for name in names}
     words = [f"{k}={v}{' -cpp' if 'gfortran' in v else ''} {{flags}}" for k, v in commands.items()]
     product = "program"
     targets = {
@@ -456,11 +456,11 @@ def of_prepared(folder: Path) -> Experiment:
     if (folder / DESCRIPTION).exists():
         raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
     files = sorted(p.name for p in folder.iterdir() if language_of(p.name) and p.suffix not in _HEADERS)
-    own = [name for name in files if name not in _HELPERS["fortran"] and name != "spt_delay.py"]
-    kinds = [kind for name in own if (kind := language_of(name)) in _COMPILERS]
+    program = [name for name in files if name not in _HELPERS["fortran"] and name != "spt_delay.py"]
+    kinds = [kind for name in program if (kind := language_of(name)) in _COMPILERS]
     kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
     sources = tuple(name for name in files if _fits(name, kind)) if kind == "fortran" else tuple(
-        name for name in own if language_of(name) == kind and kind
+        name for name in program if language_of(name) == kind and kind
     )  # fmt: skip
     first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
     factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)

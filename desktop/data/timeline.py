@@ -291,9 +291,9 @@ class _Stretches:
         may = np.isin(self.location, locations)
         if self.entered is not None:
             piece, region = self.entered
-            known = np.zeros(may.size, bool)
-            known[piece[regions[region]]] = True
-            may &= known
+            listed = np.zeros(may.size, bool)
+            listed[piece[regions[region]]] = True
+            may &= listed
         return self.only(np.flatnonzero(may))
 
     def only(self, which: Ints) -> _Stretches:
@@ -321,18 +321,18 @@ class Timeline:
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
         self._rule = rule_of(region_classes(store, rules), self._active, store.nesting)
         # A location with nothing but metrics has no activity to draw.
-        there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
-        self.there = np.array(there, bool)
+        present = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
+        self.present = np.array(present, bool)
         self._clocks = rules.clocks(store)
         self._repair = columns(self._clocks)
         self._begin = np.array([0 if x.first is None else x.first for x in store.locations], np.int64)
         self._end = np.array([-1 if x.last is None else x.last for x in store.locations], np.int64)
-        cpu = self.there & np.array([x.kind == "cpu" for x in store.locations], bool)
+        cpu = self.present & np.array([x.kind == "cpu" for x in store.locations], bool)
         every = np.arange(count)
-        begins = self._common(every, self._begin)[cpu if cpu.any() else self.there]
+        begins = self._common(every, self._begin)[cpu if cpu.any() else self.present]
         self.start = int(begins.min()) if begins.size else 0
         self.unit = 1.0 / store.ticks_per_second
-        ends = self._common(every, self._end)[self.there]
+        ends = self._common(every, self._end)[self.present]
         #: when the last location ends, seconds
         self.end_s = self.seconds(int(ends.max())) if ends.size else 0.0
         events = store.places("events")[:, 1]
@@ -349,7 +349,7 @@ class Timeline:
         self._idle = np.array([self._resolved(i)[BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
         self._links: TimelineMessages | None = None
-        self._chosen: tuple[MessageFilter, TimelineMessages] | None = None
+        self._filtered: tuple[MessageFilter, TimelineMessages] | None = None
         self._communicators: Ints | None = None
         self._collectives: tuple[AnyArray, ...] | None = None
 
@@ -715,19 +715,19 @@ class Timeline:
                 until = end if following is None else int(following[0][0])
             stack, entered = regions.open
             after = row
-        shown = np.arange(stack.size)
+        rows = np.arange(stack.size)
         if stack.size > LEVELS:
-            shown = np.r_[shown[: LEVELS // 2], shown[-LEVELS // 2 :]]
-        asked = shown if whole else shown[-1:]
-        ends: list[int | None] = [None] * (shown.size - asked.size)
-        ends += self._leave_times(location, after, stack, asked)
+            rows = np.r_[rows[: LEVELS // 2], rows[-LEVELS // 2 :]]
+        needed = rows if whole else rows[-1:]
+        ends: list[int | None] = [None] * (rows.size - needed.size)
+        ends += self._leave_times(location, after, stack, needed)
         levels = tuple(
             SummaryLevel(
                 int(r),
                 self.seconds(line.common(int(b))),
                 None if e is None else self.seconds(line.common(e)),
             )
-            for r, b, e in zip(stack[shown], entered[shown], ends, strict=True)
+            for r, b, e in zip(stack[rows], entered[rows], ends, strict=True)
         )
         return Moment(
             location,
@@ -782,90 +782,90 @@ class Timeline:
         contain the nearest enter are read.
         """
         progress = progress or Progress()
-        tick, way = self._tick(time_s), 1 if forward else -1
-        wanted = np.zeros(len(self.store.regions), bool)
-        wanted[list(regions)] = True
+        tick, step = self._tick(time_s), 1 if forward else -1
+        selected = np.zeros(len(self.store.regions), bool)
+        selected[list(regions)] = True
         held = np.unique(np.concatenate([np.empty(0, np.int64), *(self.entering(r) for r in regions)]))
         if self._stretches is None:
             self._stretches = self._arrange_stretches()
-        spans = self._stretches.holding(wanted, held if among is None else np.intersect1d(held, among))
+        spans = self._stretches.holding(selected, held if among is None else np.intersect1d(held, among))
         begin, end = (self._common(spans.location, v) for v in (spans.begin, spans.end))
         spans = spans.only(np.flatnonzero(end >= tick) if forward else np.flatnonzero(begin <= tick)[::-1])
-        nearest, farthest = (self._common(spans.location, v) for v in (spans.begin, spans.end)[::way])
+        nearest, farthest = (self._common(spans.location, v) for v in (spans.begin, spans.end)[::step])
         # The next stretch of each location: its least distance, whether its strip was checked, its number.
         heap: list[tuple[int, int, bool, int]] = []
 
         def push(k: int) -> None:
-            distance = max(way * (int(nearest[k]) - tick), 0)
-            heapq.heappush(heap, (distance, way * int(spans.location[k]), False, k))
+            distance = max(step * (int(nearest[k]) - tick), 0)
+            heapq.heappush(heap, (distance, step * int(spans.location[k]), False, k))
 
         for k in np.unique(spans.location, return_index=True)[1].tolist():
             push(k)
         best: tuple[int, int, int] | None = None
         while heap and (best is None or heap[0][:2] < best[:2]):
-            distance, signed, asked, k = heapq.heappop(heap)
-            location = way * signed
+            distance, signed, refined, k = heapq.heappop(heap)
+            location = step * signed
             progress.step(0, 0, "finding")
             hit: tuple[int, int] | None = None
-            if asked:
+            if refined:
                 rows = int(spans.first[k]), int(spans.last[k])
-                hit = self._enters(location, rows, wanted, tick, way, but)
+                hit = self._enters(location, rows, selected, tick, step, but)
             else:
-                near = self._near(location, tick + way * distance, way, wanted)
-                if near is not None and way * near <= way * int(farthest[k]):
-                    heapq.heappush(heap, (way * (near - tick), signed, True, k))
+                near = self._near(location, tick + step * distance, step, selected)
+                if near is not None and step * near <= step * int(farthest[k]):
+                    heapq.heappush(heap, (step * (near - tick), signed, True, k))
                     continue
             if hit is not None:
-                known = way * (hit[0] - tick), signed, hit[1]
-                best = known if best is None else min(best, known)
+                candidate = step * (hit[0] - tick), signed, hit[1]
+                best = candidate if best is None else min(best, candidate)
             elif k + 1 < spans.location.size and spans.location[k + 1] == location:
                 push(k + 1)
         if best is None:
             return None
-        return way * best[1], self.seconds(tick + way * best[0]), best[2]
+        return step * best[1], self.seconds(tick + step * best[0]), best[2]
 
-    def _near(self, location: int, tick: int, way: int, wanted: Flags) -> int | None:
+    def _near(self, location: int, tick: int, step: int, selected: Flags) -> int | None:
         """The nearest tick, from `tick` on, at which by its strip a location may enter one of the regions."""
         line, w = self._clocks[location], int(self._width[location])
         first, last = int(self._first[location]), int(self._last[location])
         origin = first >> w
-        now = line.local(tick) if way > 0 else self._last_local(location, tick)
-        if way * now > (way * last if way > 0 else way * first):
+        now = line.local(tick) if step > 0 else self._last_local(location, tick)
+        if step * now > (step * last if step > 0 else step * first):
             return None
         now = min(max(now, first), last)
-        bits = np.bitwise_or.reduce(np.uint64(1) << (np.flatnonzero(wanted) % gantt.BITS).astype(np.uint64))
+        bits = np.bitwise_or.reduce(np.uint64(1) << (np.flatnonzero(selected) % gantt.BITS).astype(np.uint64))
         count, cell = (last >> w) - origin + 1, int(self._at[location])
-        k = int(gantt.next_bin(self._regions, cell, count, (now >> w) - origin, way, bits))
+        k = int(gantt.next_bin(self._regions, cell, count, (now >> w) - origin, step, bits))
         near = []
         if k >= 0:
-            edge = (k + origin) << w if way > 0 else ((k + origin + 1) << w) - 1
-            near.append(max(edge, now) if way > 0 else min(edge, now))
+            edge = (k + origin) << w if step > 0 else ((k + origin + 1) << w) - 1
+            near.append(max(edge, now) if step > 0 else min(edge, now))
         # A region entered by the last event has no time, so it is in no bin.
         final = int(self._final_region[location])
-        if final >= 0 and wanted[final] and way * (last - now) >= 0:
+        if final >= 0 and selected[final] and step * (last - now) >= 0:
             near.append(last)
-        return int(line.common(min(near) if way > 0 else max(near))) if near else None
+        return int(line.common(min(near) if step > 0 else max(near))) if near else None
 
     def _enters(
         self,
         location: int,
         rows: tuple[int, int],
-        wanted: Flags,
+        selected: Flags,
         tick: int,
-        way: int,
+        step: int,
         but: int | None,
     ) -> tuple[int, int] | None:
         """The nearest enter within some events: its tick on the common clock, and its region."""
-        ties = but is not None and way * (location - but) > 0
+        ties = but is not None and step * (location - but) > 0
         line = self._clocks[location]
-        for at in range(*rows, STEP)[::way]:
+        for at in range(*rows, STEP)[::step]:
             end = min(at + STEP, rows[1])
             time, kind, region = self.store.part("events", location, at, end, "time", "kind", "region")
-            hits = np.flatnonzero((kind == EventKind.ENTER) & wanted[region])
-            far = way * (line.common(time[hits]) - tick)
+            hits = np.flatnonzero((kind == EventKind.ENTER) & selected[region])
+            far = step * (line.common(time[hits]) - tick)
             hits = hits[(far >= 0) if ties else (far > 0)]
             if hits.size:
-                hit = hits[0 if way > 0 else -1]
+                hit = hits[0 if step > 0 else -1]
                 return int(line.common(int(time[hit]))), int(region[hit])
         return None
 
@@ -907,42 +907,42 @@ class Timeline:
 
     # messages
 
-    def chosen_messages(self, wanted: MessageFilter) -> TimelineMessages | None:
+    def filtered_messages(self, criteria: MessageFilter) -> TimelineMessages | None:
         """The messages that pass a filter, as in `messages`."""
-        if self._chosen is None or self._chosen[0] != wanted:
-            known = self.messages()
-            if known is None or wanted == MessageFilter():
-                return known
-            self._chosen = wanted, known.only(self._meets(known, wanted))
-        return self._chosen[1]
+        if self._filtered is None or self._filtered[0] != criteria:
+            messages = self.messages()
+            if messages is None or criteria == MessageFilter():
+                return messages
+            self._filtered = criteria, messages.only(self._meets(messages, criteria))
+        return self._filtered[1]
 
-    def _meets(self, known: TimelineMessages, wanted: MessageFilter) -> Flags:
-        which = np.full(known.tag.size, wanted.shown)
-        which &= known.bytes >= wanted.least_bytes
-        if wanted.least_s > 0:
+    def _meets(self, messages: TimelineMessages, criteria: MessageFilter) -> Flags:
+        which = np.full(messages.tag.size, criteria.shown)
+        which &= messages.bytes >= criteria.least_bytes
+        if criteria.least_s > 0:
             # A flight time equal to the limit as typed counts, whatever the rounding of the difference.
-            which &= known.received_s - known.sent_s >= wanted.least_s * (1 - 1e-9)
-        if wanted.tag is not None:
-            which &= known.tag == wanted.tag
-        if wanted.partner is not None:
-            of_rank = np.array([x.rank == wanted.partner for x in self.store.locations] + [False], bool)
-            which &= of_rank[known.sender] | of_rank[known.receiver]
-        if wanted.communicator is not None:
+            which &= messages.received_s - messages.sent_s >= criteria.least_s * (1 - 1e-9)
+        if criteria.tag is not None:
+            which &= messages.tag == criteria.tag
+        if criteria.partner is not None:
+            of_rank = np.array([x.rank == criteria.partner for x in self.store.locations] + [False], bool)
+            which &= of_rank[messages.sender] | of_rank[messages.receiver]
+        if criteria.communicator is not None:
             if self._communicators is None:
-                self._communicators = self._look_up_communicators(known)
-            which &= self._communicators == wanted.communicator
+                self._communicators = self._look_up_communicators(messages)
+            which &= self._communicators == criteria.communicator
         return which
 
-    def _look_up_communicators(self, known: TimelineMessages) -> Ints:
+    def _look_up_communicators(self, messages: TimelineMessages) -> Ints:
         """The communicator of each message, -1 if not found: from the sender's records of the same time, tag
         and size, in order."""
         import pandas as pd
 
         store, key = self.store, ["time", "tag", "bytes"]
-        communicators = np.full(known.tag.size, -1, np.int64)
-        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
-        asked = pd.DataFrame({"time": ticks, "tag": known.tag, "bytes": known.bytes})
-        for location, mine in asked.groupby(known.sender):
+        communicators = np.full(messages.tag.size, -1, np.int64)
+        ticks = np.rint(messages.sent_s / self.unit).astype(np.int64) + self.start
+        table = pd.DataFrame({"time": ticks, "tag": messages.tag, "bytes": messages.bytes})
+        for location, mine in table.groupby(messages.sender):
             rows = store.rows("messages", location)
             kind, time, tag, size, number = store.part(
                 "messages", location, 0, rows, "kind", *key, "communicator"
@@ -955,8 +955,8 @@ class Timeline:
             }
             records = pd.DataFrame(columns)[np.isin(kind, SENDS)]
             records, sent = (one.assign(turn=one.groupby(key).cumcount()) for one in (records, mine))
-            found = sent.merge(records, "left", [*key, "turn"])["number"]
-            communicators[mine.index] = found.fillna(-1)
+            numbers = sent.merge(records, "left", [*key, "turn"])["number"]
+            communicators[mine.index] = numbers.fillna(-1)
         return communicators
 
     def messages(self) -> TimelineMessages | None:
@@ -968,13 +968,13 @@ class Timeline:
             sent, arrived, peer, size, tag = columns
             sender, receiver = self._owners(index, sent.size), peer.astype(np.int64)
             at = self.seconds(self._common(sender, sent))
-            there = self._common(np.maximum(receiver, 0), arrived)
+            received = self._common(np.maximum(receiver, 0), arrived)
             order = np.argsort(at, kind="stable")
             self._links = TimelineMessages(
                 sender[order],
                 receiver[order],
                 at[order],
-                self.seconds(np.where(receiver >= 0, there, arrived))[order],
+                self.seconds(np.where(receiver >= 0, received, arrived))[order],
                 size[order],
                 tag[order],
             )
@@ -1003,17 +1003,17 @@ class Timeline:
         rows = np.flatnonzero(inside)
         if rows.size > limit:
             return None
-        chosen = zip(*(column[rows].tolist() for column in self._collectives), strict=True)
-        return [Collective(i, self.store.texts[operation], *rest) for i, operation, *rest in chosen]
+        operations = zip(*(column[rows].tolist() for column in self._collectives), strict=True)
+        return [Collective(i, self.store.texts[operation], *values) for i, operation, *values in operations]
 
     def messages_of(self, location: int, a_s: float, b_s: float) -> TimelineMessages | None:
         """Messages that a location sends or receives in a time range, as in `messages`."""
-        known = self.messages()
-        if known is None:
+        messages = self.messages()
+        if messages is None:
             return None
-        mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
-        mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
-        return known.only(mine)
+        mine = (messages.sender == location) & (messages.sent_s >= a_s) & (messages.sent_s <= b_s)
+        mine |= (messages.receiver == location) & (messages.received_s >= a_s) & (messages.received_s <= b_s)
+        return messages.only(mine)
 
 
 def open_timeline(

@@ -45,13 +45,13 @@ def of_ranks(ranks: Sequence[int], text: str) -> list[int]:
         ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
     except ValueError:
         raise StoreError(f"{text!r} is no list of ranks such as 0-3,8") from None
-    known, wanted = set(ranks), set[int]()
+    existing, selected = set(ranks), set[int]()
     for part in ends:
         for rank in range(part[0], part[-1] + 1):
-            if rank not in known:
+            if rank not in existing:
                 raise StoreError(f"the trace has no rank {rank}")
-            wanted.add(rank)
-    return [location for location, rank in enumerate(ranks) if rank in wanted]
+            selected.add(rank)
+    return [location for location, rank in enumerate(ranks) if rank in selected]
 
 
 def trim(
@@ -97,18 +97,18 @@ def trim(
             f"holds nothing from {start_s:g} s to {end_s:g} s, it runs from {run_start:g} s to {run_end:g} s",
             file=store.path,
         )
-    chosen = range(len(store.locations)) if locations is None else sorted(set(locations))
-    if not chosen or chosen[0] < 0 or chosen[-1] >= len(store.locations):
+    places = range(len(store.locations)) if locations is None else sorted(set(locations))
+    if not places or places[0] < 0 or places[-1] >= len(store.locations):
         raise StoreError("no such location to keep", file=store.path, hint="choose at least one that it has")
     about = Source(
         store.source.path,
         f"{store.source.name} [{max(start_s, run_start):g} s to {min(end_s, run_end):g} s"
-        f"{'' if locations is None else f', {len(chosen)} of {len(store.locations)} locations'}]",
+        f"{'' if locations is None else f', {len(places)} of {len(store.locations)} locations'}]",
         store.source.size,
         store.source.sha256,
     )
     with StoreWriter(output, about, store.importer, DIGESTS) as writer:
-        part = _Part(store, writer, chosen, repaired)
+        part = _Part(store, writer, places, repaired)
         if curve is not None:
             window = curve.window(start_s, end_s)
             part.define(lambda location: location)
@@ -185,11 +185,11 @@ def _whole(store: TraceStore, repaired: bool) -> _Span:
 class _Part:
     """The copy: numbers in the old and the new trace, and counts of what was left out."""
 
-    def __init__(self, store: TraceStore, writer: StoreWriter, chosen: Sequence[int], repaired: bool) -> None:
-        self._store, self._writer, self._chosen, self._repaired = store, writer, chosen, repaired
+    def __init__(self, store: TraceStore, writer: StoreWriter, places: Sequence[int], repaired: bool) -> None:
+        self._store, self._writer, self._places, self._repaired = store, writer, places, repaired
         #: by the old number; the last one is for -1
         self._locations = np.full(len(store.locations) + 1, -1, np.int64)
-        self._locations[list(chosen)] = np.arange(len(chosen))
+        self._locations[list(places)] = np.arange(len(places))
         self._regions = np.array([writer.region(region) for region in store.regions], np.int64)
         self._texts = writer.take_texts(store).astype(np.int64)
         self._parallel = np.array([is_parallel(region) for region in store.regions], np.uint8)
@@ -206,12 +206,12 @@ class _Part:
             repair=self._repaired,
             notes=store.notes,
         )
-        for i in self._chosen:
+        for i in self._places:
             self._writer.location(replace(clip(store.locations[i])))
 
     def copy(self, span: _Span, progress: Progress) -> None:
-        store, chosen = self._store, self._chosen
-        spans = {i: span.at(store.locations[i]) for i in chosen}
+        store, places = self._store, self._places
+        spans = {i: span.at(store.locations[i]) for i in places}
         for i, ends in spans.items():
             self._begin[i], self._end[i] = ends.begin, ends.end
         tables: list[tuple[str, Callable[[int, _Ends], Iterable[dict[str, AnyArray]]]]] = [
@@ -220,8 +220,8 @@ class _Part:
             ("collectives", self._collectives),
         ]
         for number, (table, rows) in enumerate(tables):
-            for new, i in enumerate(chosen):
-                done, total = number * len(chosen) + new, len(tables) * len(chosen)
+            for new, i in enumerate(places):
+                done, total = number * len(places) + new, len(tables) * len(places)
                 self._step = partial(progress.step, done, total, "copying")
                 for block in rows(i, spans[i]):
                     self._writer.append(table, new, **self._renumbered(table, block))
@@ -266,30 +266,30 @@ class _Part:
         clipped = self._writer.locations[int(self._locations[i])]
         if location.last is None or clipped.first is None or clipped.last is None:
             return
-        opened = OpenRegions(no_classes(len(self._store.regions)))
+        regions = OpenRegions(no_classes(len(self._store.regions)))
         # A thread is only idle outside of parallel regions if it enters one in the trace.
         unseen = is_worker(self._store, i, location, self._parallel)
-        begun = False
+        started = False
         self._cut["rows"] += self._store.rows("events", i)
         for time, kind, region in self._blocks("events", i):
             inside = ends.rows(time)
             self._cut["rows"] -= inside.stop - inside.start
             before = slice(0, inside.start)
-            self._feed(opened, time[before], kind[before], region[before])
+            self._feed(regions, time[before], kind[before], region[before])
             if inside.start == time.size:
                 continue
-            if not begun:
-                begun = True
-                yield self._enter(clipped.first, opened.open[0])
-                unseen = unseen and not self._parallel[opened.open[0]].any()
+            if not started:
+                started = True
+                yield self._enter(clipped.first, regions.open[0])
+                unseen = unseen and not self._parallel[regions.open[0]].any()
             unseen = unseen and not self._parallel[region[inside][kind[inside] == EventKind.ENTER]].any()
-            self._feed(opened, time[inside], kind[inside], region[inside])
+            self._feed(regions, time[inside], kind[inside], region[inside])
             yield {"time": time[inside], "kind": kind[inside], "region": region[inside]}
             if inside.stop < time.size:
                 break
-        if not begun:
-            yield self._enter(clipped.first, opened.open[0])
-            unseen = unseen and not self._parallel[opened.open[0]].any()
+        if not started:
+            yield self._enter(clipped.first, regions.open[0])
+            unseen = unseen and not self._parallel[regions.open[0]].any()
         if unseen:
             self._unseen += 1
             every = self._store.column("calls", "region", i)
@@ -297,12 +297,12 @@ class _Part:
             yield events_at(clipped.last, EventKind.ENTER, one)
             yield events_at(clipped.last, EventKind.LEAVE, one)
         if location.last >= ends.end:
-            left = opened.open[0][::-1]
+            left = regions.open[0][::-1]
             self._cut["open at end"] += left.size
             yield events_at(clipped.last, EventKind.LEAVE, left)
 
-    def _feed(self, opened: OpenRegions, time: Ints, kind: Bytes, region: NDArray[np.uint32]) -> None:
-        if not opened.feed(time, kind, region):
+    def _feed(self, regions: OpenRegions, time: Ints, kind: Bytes, region: NDArray[np.uint32]) -> None:
+        if not regions.feed(time, kind, region):
             raise self._store.damaged("its events are out of order")
 
     def _enter(self, time: int, regions: Ints) -> dict[str, AnyArray]:
@@ -317,9 +317,9 @@ class _Part:
                 inside &= self._locations[place] >= 0
                 inside &= (time >= self._begin[place]) & (time < self._end[place])
             if inside.any():
-                kept = Matches(*(column[inside] for column in matches))
-                sender, receiver = self._locations[kept.sender], self._locations[kept.receiver]
-                links.add(kept._replace(sender=sender, receiver=receiver))
+                part = Matches(*(column[inside] for column in matches))
+                sender, receiver = self._locations[part.sender], self._locations[part.receiver]
+                links.add(part._replace(sender=sender, receiver=receiver))
 
     def tell(self) -> None:
         """Copy the findings of the import and add what was left out."""
@@ -334,16 +334,16 @@ class _Part:
             "info",
             f"This is a part of a trace, {self._writer.source.name}; the findings of the import and the "
             f"checks of the clocks are those of the whole. Left out are {cut['rows']} rows of the chosen "
-            f"locations and {len(self._store.locations) - len(self._chosen)} locations.",
+            f"locations and {len(self._store.locations) - len(self._places)} locations.",
         )
-        for name, what in (
+        for name, text in (
             ("open at start", "Regions that were open at the start of the part are entered there."),
             ("open at end", "Regions that were open at the end of the part are left there."),
             ("operations", "Collective operations across an end of the part are left out."),
             ("partners", "Messages and roots refer to locations that are not in the part."),
         ):
             if cut[name]:
-                report.add(f"trimmed: {name}", "info", what, count=cut[name])
+                report.add(f"trimmed: {name}", "info", text, count=cut[name])
         if self._unseen:
             report.add(
                 "trimmed: workers",

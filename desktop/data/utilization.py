@@ -325,7 +325,7 @@ class UtilizationWriter:
         self._replay = _Replay(writer, Rules(), parts, steps=steps)
         self._sums = np.array([0, -1, 0, 0, 0, -1], np.int64)
         self._relay = _Relay(progress)
-        self._blocks = self._made()
+        self._blocks = self._summed_blocks()
         self._pool = ThreadPoolExecutor(1, "utilization")
         self._next = self._pool.submit(next, self._blocks, None)
 
@@ -359,7 +359,7 @@ class UtilizationWriter:
         self._writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
         return True
 
-    def _made(self) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
+    def _summed_blocks(self) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         assert self._replay is not None
         for times, counts in self._replay.blocks(self._relay):
             _sum_up(times, counts[Activity.COMPUTING], self._sums)
@@ -413,8 +413,8 @@ class UtilizationWriter:
 def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
     """Write the utilization into a store whose clocks are known; parameters and errors as for
     `UtilizationWriter`."""
-    with UtilizationWriter(writer, progress, steps=steps) as kept:
-        kept.tell()
+    with UtilizationWriter(writer, progress, steps=steps) as utilization:
+        utilization.tell()
 
 
 @arithmetic
@@ -452,15 +452,15 @@ class _Replay:
     ) -> None:
         self._source, self._rules, self._parts, self._steps = source, rules, parts, steps
         self._inside, self._repaired = inside, rules.repairs(source)
-        self._there = []
+        self._counted = []
         first = []
         for i in range(len(source.locations)) if only is None else only:
             location = source.locations[i]
             counts = location.kind == "cpu" or inside is not None
             if counts and (span := location.span(self._repaired)):
-                self._there.append(i)
+                self._counted.append(i)
                 first.append(span[0])
-        self.processors = len(self._there)
+        self.processors = len(self._counted)
         self.defined = _defined(source)
         self.start = min(first, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
@@ -473,15 +473,15 @@ class _Replay:
         """
         if self._parts:
             yield from self._sum(self._parts, progress)
-        elif len(self._there) <= SIDE_BY_SIDE:
+        elif len(self._counted) <= SIDE_BY_SIDE:
             yield from self._side_by_side(progress)
         else:
             with scratch_folder() as folder:
                 parts = []
-                for at in range(0, len(self._there), SIDE_BY_SIDE):
-                    done = (at / len(self._there), min(1.0, (at + SIDE_BY_SIDE) / len(self._there)))
+                for at in range(0, len(self._counted), SIDE_BY_SIDE):
+                    done = (at / len(self._counted), min(1.0, (at + SIDE_BY_SIDE) / len(self._counted)))
                     share = Share(progress, 0.9 * done[0], 0.9 * done[1])
-                    group = self._there[at : at + SIDE_BY_SIDE]
+                    group = self._counted[at : at + SIDE_BY_SIDE]
                     everybody = np.arange(len(self.totals))
                     path = folder / str(at)
                     part = _Replay(self._source, self._rules, (), group, self._steps, self._inside)
@@ -490,12 +490,12 @@ class _Replay:
 
     def _side_by_side(self, progress: Progress) -> Iterator[tuple[Ints, NDArray[np.int32]]]:
         source, steps = self._source, self._steps
-        if not self._there:
+        if not self._counted:
             return
         # Steps need no other memory, and fewer blocks mean fewer waits for another thread's lock.
         most = ROWS_IN_FLIGHT if steps is None else 4 * ROWS_IN_FLIGHT
-        rows = max(ROWS_AT_LEAST, most // len(self._there))
-        locations = [source.locations[i] for i in self._there]
+        rows = max(ROWS_AT_LEAST, most // len(self._counted))
+        locations = [source.locations[i] for i in self._counted]
         if self._inside is None:
             active = np.array([is_parallel(region) for region in source.regions], np.uint8)
             rule = rule_of(region_classes(source, self._rules), active, source.nesting)
@@ -505,12 +505,12 @@ class _Replay:
             locations = [replace(location, base=Activity.COMPUTING, thread=0) for location in locations]
         codes = [
             _Stored(source, i, rule, rows) if steps is None else _StoredCodes(steps, i, rows)
-            for i in self._there
+            for i in self._counted
         ]
         tracks = _Tracks(locations, codes, self._repaired, rows)
         yield from tracks.merged(self.start, progress)
-        self.totals[self._there] = tracks.totals[:, :_CLASSES]
-        about = [here.about() for here in codes]
+        self.totals[self._counted] = tracks.totals[:, :_CLASSES]
+        about = [code.about() for code in codes]
         self.stray = sum(one.stray for one in about)
         self.unclosed = sum(one.unclosed for one in about)
 
@@ -533,10 +533,10 @@ class _Replay:
             ]
             while any(stream.left for stream in streams):
                 horizon = min(stream.known_until for stream in streams)
-                taken = [stream.take(horizon) for stream in streams if stream.left]
-                times = np.concatenate([times for times, _ in taken])
+                pieces = [stream.take(horizon) for stream in streams if stream.left]
+                times = np.concatenate([times for times, _ in pieces])
                 order = np.argsort(times, kind="stable")
-                changes = np.concatenate([change for _, change in taken])[order]
+                changes = np.concatenate([change for _, change in pieces])[order]
                 done += times.size
                 progress.step(done, size, "utilization")
                 times, first = np.unique(times[order], return_index=True)
@@ -619,7 +619,7 @@ _FOUND, _MORE, _OVER, _WRONG = range(4)
 # change was reported); class after the last row, class shown and since when, time of the last row, end, shift
 # and origin of the clock; its next change: when, from which class and to which.
 (
-    _AT, _FILLED, _ENDED, _CURRENT, _SHOWN, _SINCE, _PENDING, _END, _SHIFT, _ORIGIN, _NEXT, _BEFORE, _AFTER,
+    _AT, _FILLED, _ENDED, _CURRENT, _EMITTED, _SINCE, _PENDING, _END, _SHIFT, _ORIGIN, _NEXT, _BEFORE, _AFTER,
     _FIELDS,
 ) = range(14)  # fmt: skip
 
@@ -637,13 +637,13 @@ def next_change(time: Ints, code: Bytes, drift: float, resolve: Bytes, state: In
     Of several events at one time the last one counts, so the class after it is only known when time has moved
     on; at the location's end a pending class has no duration.
     """
-    at, shown, current, pending = state[_AT], state[_SHOWN], state[_CURRENT], state[_PENDING]
+    at, emitted, current, pending = state[_AT], state[_EMITTED], state[_CURRENT], state[_PENDING]
     end, changed, result = state[_END], False, _MORE
     while at < state[_FILLED] and not changed:
         t = common(time[at], state[_SHIFT], drift, state[_ORIGIN])
         if t < pending or t > end:
             return _WRONG
-        changed = t > pending and current != shown
+        changed = t > pending and current != emitted
         if changed:
             state[_NEXT], state[_AFTER] = pending, current
         pending = t
@@ -654,14 +654,14 @@ def next_change(time: Ints, code: Bytes, drift: float, resolve: Bytes, state: In
         result = _OVER
     elif not changed and state[_ENDED] == 1:
         changed = True
-        if current != shown and pending < end:
+        if current != emitted and pending < end:
             state[_NEXT], state[_AFTER] = pending, current
         else:
             state[_NEXT], state[_AFTER], state[_ENDED] = end, _ABSENT, 2
     if changed:
         result = _FOUND
-        totals[shown] += state[_NEXT] - state[_SINCE]
-        state[_BEFORE], state[_SHOWN], state[_SINCE] = shown, state[_AFTER], state[_NEXT]
+        totals[emitted] += state[_NEXT] - state[_SINCE]
+        state[_BEFORE], state[_EMITTED], state[_SINCE] = emitted, state[_AFTER], state[_NEXT]
     return result
 
 
@@ -669,55 +669,55 @@ def next_change(time: Ints, code: Bytes, drift: float, resolve: Bytes, state: In
 @arithmetic
 def sum_changes(
     time: Ints, code: Bytes, drift: Floats, resolve: Bytes, state: Ints, totals: Ints, first: Ints,
-    keys: Ints, known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray,
+    keys: Ints, progress: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray,
 ) -> int:  # fmt: skip
     """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,), dropping times
-    at which nothing changes. `written`, the counts written last, and `known` are updated.
+    at which nothing changes. `written`, the counts written last, and `progress` are updated.
 
     first, keys (2 leaves,): the tree of `_settle`; its leaves, in the second half, are the locations and the
     times of their next changes; `first[1]` is the earliest of all.
     """
     leaves = keys.size >> 1
-    while known[_LEFT] > 0:
+    while progress[_LEFT] > 0:
         k = first[1]
-        if known[_SEEKS] == 0:
-            if keys[1] > known[_NOW]:
-                if not tell_counts(known, counts, written, out_time, out_counts):
+        if progress[_SEEKS] == 0:
+            if keys[1] > progress[_NOW]:
+                if not tell_counts(progress, counts, written, out_time, out_counts):
                     return _FOUND
-                known[_NOW] = keys[1]
+                progress[_NOW] = keys[1]
             if state[k, _BEFORE] != _ABSENT:
                 counts[state[k, _BEFORE]] -= 1
             if state[k, _AFTER] != _ABSENT:
                 counts[state[k, _AFTER]] += 1
-            known[_SEEKS] = 1
+            progress[_SEEKS] = 1
         result = next_change(time[k], code[k], drift[k], resolve[k], state[k], totals[k])
         if result in (_MORE, _WRONG):
             return result
-        known[_SEEKS] = 0
+        progress[_SEEKS] = 0
         if result == _OVER:
-            known[_LEFT] -= 1
+            progress[_LEFT] -= 1
             keys[leaves + k] = _NEVER
         else:
             keys[leaves + k] = state[k, _NEXT]
         _settle(first, keys, leaves + k)
-    return _OVER if tell_counts(known, counts, written, out_time, out_counts) else _FOUND
+    return _OVER if tell_counts(progress, counts, written, out_time, out_counts) else _FOUND
 
 
 @inlined
-def tell_counts(known: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray) -> bool:
+def tell_counts(state: Ints, counts: Ints, written: Ints, out_time: Ints, out_counts: AnyArray) -> bool:
     """Append counts to the result if they have changed; False if there is no space."""
     changed = False
     for c in range(counts.size):
         changed |= counts[c] != written[c]
     if not changed:
         return True
-    n = known[_ROWS]
+    n = state[_ROWS]
     if n == out_time.size:
         return False
-    out_time[n] = known[_NOW]
+    out_time[n] = state[_NOW]
     for c in range(counts.size):
         out_counts[c, n] = written[c] = counts[c]
-    known[_ROWS] += 1
+    state[_ROWS] += 1
     return True
 
 
@@ -791,13 +791,13 @@ class _Tracks:
         rows: int,
         resolves: Bytes | None = None,
     ) -> None:
-        self._locations, self._rows = locations, sum(here.rows for here in codes)
-        self._blocks = [here.blocks() for here in codes]
+        self._locations, self._rows = locations, sum(one.rows for one in codes)
+        self._blocks = [one.blocks() for one in codes]
         self._done = 0
         clocks = [location.clock(repaired) for location in locations]
         if resolves is None:
             resolves = np.stack(
-                [resolve_of(at, here.worked) for at, here in zip(locations, codes, strict=True)]
+                [resolve_of(at, one.worked) for at, one in zip(locations, codes, strict=True)]
             )
         n = len(locations)
         #: ticks of each location in each class
@@ -810,7 +810,7 @@ class _Tracks:
         state[:, _PENDING], state[:, _END] = np.array(limits).T
         state[:, _SINCE] = state[:, _NEXT] = state[:, _PENDING]
         state[:, _BEFORE] = _ABSENT
-        state[:, _CURRENT] = state[:, _SHOWN] = state[:, _AFTER] = resolves[:, BASE]
+        state[:, _CURRENT] = state[:, _EMITTED] = state[:, _AFTER] = resolves[:, BASE]
         drift = np.array([clock.drift for clock in clocks], np.float64)
         time, code = np.empty((n, rows), np.int64), np.empty((n, rows), np.uint8)
         self._about = time, code, drift, resolves, state, self.totals
@@ -846,21 +846,21 @@ class _Tracks:
         for node in range(leaves - 1, 0, -1):
             winner = 2 * node + int(keys[2 * node + 1] < keys[2 * node])
             first[node], keys[node] = first[winner], keys[winner]
-        known = np.array([locations, 0, keys[1], 0], np.int64)
+        state = np.array([locations, 0, keys[1], 0], np.int64)
         counts, written = np.zeros(_CLASSES, np.int64), np.full(_CLASSES, -1, np.int64)
         result = _FOUND
         while result != _OVER:
-            known[_ROWS] = 0
+            state[_ROWS] = 0
             times = np.empty(ROWS_IN_FLIGHT, np.int64)
             counts_out = np.empty((_CLASSES, times.size), np.int32)
             while (
-                result := sum_changes(*self._about, first, keys, known, counts, written, times, counts_out)
+                result := sum_changes(*self._about, first, keys, state, counts, written, times, counts_out)
             ) == _MORE:
                 progress.step(self._done, self._rows, "utilization")
                 self._load(int(first[1]))
             if result == _WRONG:
                 raise self._damaged(int(first[1]))
-            n = int(known[_ROWS])
+            n = int(state[_ROWS])
             yield times[:n] - start, counts_out[:, :n]
 
     def listed(self) -> tuple[Ints, Bytes]:
@@ -967,13 +967,13 @@ def class_states(
 ) -> tuple[Ints, Ints, Bytes]:
     """As `states`, in classes of `desktop.core.accounts`. `beside` gets each block of events: time as
     recorded, kind, region, and the innermost region (-1: none) after it."""
-    known = source.locations[location]
-    if known.first is None or known.last is None:
+    place = source.locations[location]
+    if place.first is None or place.last is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
     rule = class_rule(source, rules)
     codes = _Stored(source, location, rule, ROWS_IN_FLIGHT, beside)
-    resolve = class_resolve(known, codes.worked)
-    times, after = _Tracks([known], [codes], rules.repairs(source), ROWS_IN_FLIGHT, resolve[None]).listed()
+    resolve = class_resolve(place, codes.worked)
+    times, after = _Tracks([place], [codes], rules.repairs(source), ROWS_IN_FLIGHT, resolve[None]).listed()
     inside = times[1:] > times[:-1]
     if inside.all():
         return times[:-1], times[1:], after[:-1]

@@ -49,22 +49,22 @@ FEW = 20
 
 
 def looked_at(
-    use: Utilization, limit: tuple[float, float] | None, breaks: Sequence[float]
+    use: Utilization, limit: tuple[float, float] | None, breakpoints: Sequence[float]
 ) -> tuple[int, int, Ints]:
     """Begin, end and inner breakpoints of the analysed part of a run, in ticks."""
     ticks = 1.0 / use.unit
     whole = use.start, use.start + int(use.edges[-1])
     cut = whole if limit is None else tuple(use.start + round(t * ticks) for t in limit)
     begin, end = max(cut[0], whole[0]), min(cut[1], whole[1])
-    inner = (use.start + np.rint(np.asarray(breaks, float) * ticks)).astype(np.int64)
+    inner = (use.start + np.rint(np.asarray(breakpoints, float) * ticks)).astype(np.int64)
     return begin, end, inner[(inner > begin) & (inner < end)]
 
 
 @dataclass(frozen=True, eq=False)
 class RunPrediction:
-    """A predicted run. `duration_s`: seconds; `ends_s` : (locations,) end of each; `breaks_s` : (breaks,)
-    predicted inner breakpoints of the phases (s on the curve's axis), as means over all locations. `note`:
-    why there is no prediction (`duration_s` is NaN then), or "".
+    """A predicted run. `duration_s`: seconds; `ends_s` : (locations,) end of each; `breaks_s` : (phases - 1,)
+    predicted inner ones of the phases (s on the curve's axis), as means over all locations. `note`: why there
+    is no prediction (`duration_s` is NaN then), or "".
     """
 
     changes: Changes
@@ -108,7 +108,7 @@ class Rerun:
     ----------
     use : the utilization, with its rules; `causality`: with the same rules, if already available.
     limit : seconds of the analysed part; None: the whole run.
-    breaks : inner breakpoints of its phases (s).
+    breakpoints : inner breakpoints of its phases (s).
 
     Raises
     ------
@@ -123,32 +123,32 @@ class Rerun:
         *,
         causality: Causality | None = None,
         limit: tuple[float, float] | None = None,
-        breaks: Sequence[float] = (),
+        breakpoints: Sequence[float] = (),
     ) -> None:
         progress = progress or Progress()
         _check_memory(store, causality)
         self._store, self.unit = store, use.unit
         self._rules = use.rules
         self.causality = causality or Causality(store, use.rules, Share(progress, 0.0, 0.5))
-        self._begin, self._end, self.breaks = looked_at(use, limit, breaks)
+        self._begin, self._end, self.breakpoints = looked_at(use, limit, breakpoints)
         #: seconds at which it begins on the axis of the curve, and its length
         self.start_s = (self._begin - use.start) * use.unit
         self.recorded_s = (self._end - self._begin) * use.unit
         #: by name: the stretches it is in, its ticks there, the stretches it is entered in, and how often
-        self._known_regions: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
+        self._region_times: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
         self._gather(Share(progress, 0.5, 1.0))
 
     # ---- the recorded run
 
     def _gather(self, progress: Progress) -> None:
         """The operations of all locations, and when each was reached, released and complete."""
-        store, known = self._store, self.causality
+        store, graph = self._store, self.causality
         self._clocks = self._rules.clocks(store)
         repaired, nowhere = self._rules.repairs(store), (self._begin, self._begin)
         spans = [at.span(repaired) or nowhere for at in store.locations]
         self._born, self._died = np.clip(np.array(spans, np.int64).reshape(-1, 2).T, self._begin, self._end)
         time, call, waiting = self._list()
-        ops, calls, messages = self._ops, known.calls, known.messages
+        ops, calls, messages = self._ops, graph.calls, graph.messages
         of_calls = time, call, calls.begin, calls.end
         n, m = time.size, messages.sent.size
         point, over = np.zeros((2, n), np.int64)
@@ -161,9 +161,9 @@ class Rerun:
         stretches.block(*ops, *of_calls, point, posted, waiting, self._may, self._did)
         del waiting
         self._early = np.zeros(m, np.int64)
-        let_go, latest = np.full(n, BEGIN), np.full(known.collectives.root.size, BEGIN)
+        let_go, latest = np.full(n, BEGIN), np.full(graph.collectives.root.size, BEGIN)
         stretches.release(
-            *ops, known.collectives.root, point, over, sent, posted, self._did, self._early, latest, let_go
+            *ops, graph.collectives.root, point, over, sent, posted, self._did, self._early, latest, let_go
         )
         del sent, posted
         self._extra = np.zeros(n, np.float64)
@@ -193,10 +193,10 @@ class Rerun:
         later = np.flatnonzero((waiting >= 0) & (waiting != operations.call[messages.send]))
         in_call = waiting[later]
         more.append(_Rows.of(messages.sender[later], calls.end[in_call], machine.COMPLETE, later, in_call))
-        at, k = (x.ravel() for x in np.indices((places, self.breaks.size)))
-        cut = self.breaks[k]
-        there = (cut > self._born[at]) & (cut < self._died[at])
-        at, cut = at[there], cut[there]
+        at, k = (x.ravel() for x in np.indices((places, self.breakpoints.size)))
+        cut = self.breakpoints[k]
+        alive = (cut > self._born[at]) & (cut < self._died[at])
+        at, cut = at[alive], cut[alive]
         for i in range(places):  # a breakpoint inside of a call cuts before it
             mine, (a, b) = at == i, calls.start[i : i + 2]
             if b > a and mine.any():
@@ -213,9 +213,9 @@ class Rerun:
         first = np.zeros(places + 1, np.int64)
         n = 0
         for i in range(places):
-            own = slice(operations.start[i], operations.start[i + 1])
-            known = operations.time, operations.kind, operations.key, operations.call
-            parts = [tuple(column[own] for column in known), *(rows.of_place(i) for rows in more)]
+            part = slice(operations.start[i], operations.start[i + 1])
+            recorded = operations.time, operations.kind, operations.key, operations.call
+            parts = [tuple(column[part] for column in recorded), *(rows.of_place(i) for rows in more)]
             mine = [np.concatenate(column) for column in zip(*parts, strict=True)]
             order = np.lexsort((_ORDER[mine[1]], mine[0]))
             order = order[(mine[0][order] >= self._begin) & (mine[0][order] < end)]
@@ -233,18 +233,18 @@ class Rerun:
         counted = np.zeros(256, bool)
         counted[[int(activity) for activity in self._rules.computing]] = True
         self._busy, self._called = np.zeros((2, n + places))
-        self._phase = np.zeros(n + places, np.min_scalar_type(self.breaks.size))
+        self._phase = np.zeros(n + places, np.min_scalar_type(self.breakpoints.size))
         #: (locations, phases) whether any time is there
-        self._there = np.zeros((places, self.phases), bool)
+        self._present = np.zeros((places, self.phases), bool)
         self.is_processor = np.zeros(places, bool)
         pieces: list[tuple[_Indices, Ints, Ints]] = []
         for i in range(places):
             progress.step(i, places, "replay")
             at = self._stretches(i)
             low, high, since, until = self._spans(i)
-            phase = np.searchsorted(self.breaks, (low + high) / 2, side="right")
+            phase = np.searchsorted(self.breakpoints, (low + high) / 2, side="right")
             self._phase[at] = phase
-            self._there[i, phase[high > low]] = True
+            self._present[i, phase[high > low]] = True
             begin, end = np.zeros(0, np.int64), np.zeros(0, np.int64)
             if store.locations[i].kind == "cpu" and store.locations[i].first is not None:
                 self.is_processor[i] = True
@@ -265,8 +265,8 @@ class Rerun:
     def _stretches(self, location: int) -> Ints:
         """The stretches of a location in order of time."""
         ops = self._ops
-        here = np.arange(ops.first[location], ops.last[location])
-        return np.append(here, ops.kind.size + location)
+        rows = np.arange(ops.first[location], ops.last[location])
+        return np.append(rows, ops.kind.size + location)
 
     def _spans(self, location: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Begins and ends of its stretches, and the same without the calls that extend over these."""
@@ -289,7 +289,7 @@ class Rerun:
 
     @property
     def phases(self) -> int:
-        return self.breaks.size + 1
+        return self.breakpoints.size + 1
 
     def computing_s(self) -> Floats:
         """(locations, phases) seconds that each location computes outside of calls."""
@@ -305,20 +305,20 @@ class Rerun:
         ValueError : there is no region of that name.
         """
         self._count_regions((region,), progress or Progress())
-        return int(self._known_regions[region][3].sum())
+        return int(self._region_times[region][3].sum())
 
     def _count_regions(self, names: Sequence[str], progress: Progress) -> None:
         """Ticks in each region by name, exclusive, and calls, in each stretch."""
-        names = [name for name in dict.fromkeys(names) if name not in self._known_regions]
+        names = [name for name in dict.fromkeys(names) if name not in self._region_times]
         if not names:
             return
         store = self._store
-        wanted = np.full(len(store.regions), -1, np.int64)
+        row_of = np.full(len(store.regions), -1, np.int64)
         for k, name in enumerate(names):
             of_name = [r for r, region in enumerate(store.regions) if region.name == name]
             if not of_name:
                 raise ValueError(f"there is no region {name!r} in the trace")
-            wanted[of_name] = k
+            row_of[of_name] = k
         by_name: list[list[tuple[_Indices, Floats, _Indices, Floats]]] = [[] for _ in names]
         for i in range(len(store.locations)):
             progress.step(i, len(store.locations), "regions")
@@ -330,15 +330,15 @@ class Rerun:
                 if state[0] + when.size >= stack.size:
                     stack = np.concatenate([stack, np.zeros(state[0] + when.size, np.int64)])
                 stretches.in_regions(
-                    self._clocks[i].common(when), kind, region, wanted, stack, state, low, high, reached,
+                    self._clocks[i].common(when), kind, region, row_of, stack, state, low, high, reached,
                     ticks, entered,
                 )  # fmt: skip
             for parts, spent, times in zip(by_name, ticks, entered, strict=True):
-                there, begun = spent > 0, times > 0
-                parts.append((at[there], spent[there], at[begun], times[begun]))
+                nonzero, called = spent > 0, times > 0
+                parts.append((at[nonzero], spent[nonzero], at[called], times[called]))
         for name, parts in zip(names, by_name, strict=True):
             of_calls, spent, of_enters, times = (np.concatenate(one) for one in zip(*parts, strict=True))
-            self._known_regions[name] = of_calls, spent, of_enters, times
+            self._region_times[name] = of_calls, spent, of_enters, times
 
     def predict(
         self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
@@ -381,17 +381,17 @@ class Rerun:
         )
         if not times:
             return lasts
-        moved = np.full((self.breaks.size, begin.size), np.nan)
+        moved = np.full((self.breakpoints.size, begin.size), np.nan)
         stretches.moved_breakpoints(
-            self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved
+            self.breakpoints, *self._laid, *spent, on is None, begin, replayed.went, gap, moved
         )
         moved[:, ~self.is_processor] = np.nan
         for k, at in enumerate(moved):
             at = at[~np.isnan(at)]
-            moved[k, 0] = at.mean() if at.size else self.breaks[k] - self._begin
-        breaks = self.start_s + np.maximum.accumulate(moved[:, 0]) * self.unit
+            moved[k, 0] = at.mean() if at.size else self.breakpoints[k] - self._begin
+        breakpoints = self.start_s + np.maximum.accumulate(moved[:, 0]) * self.unit
         drawn = partial(self.curve, replayed.went, busy, on is None, lasts.duration_s)
-        return replace(lasts, breaks_s=breaks, _of=[drawn])
+        return replace(lasts, breaks_s=breakpoints, _of=[drawn])
 
     @cached_property
     def note(self) -> str:
@@ -467,8 +467,8 @@ class Rerun:
     def _members(self) -> Ints:
         """(collectives,) number of members in the range."""
         ops = self._ops
-        chosen = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
-        return np.bincount(ops.key[chosen], minlength=self.causality.collectives.root.size)
+        collective = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
+        return np.bincount(ops.key[collective], minlength=self.causality.collectives.root.size)
 
     def _free(self, names: Sequence[str]) -> Flags:
         ops = self._ops
@@ -493,14 +493,14 @@ class Rerun:
         busy = self._busy.copy()
         self._count_regions([name for name, _ in (*changes.regions, *changes.longer)], progress)
         for name, factor in changes.regions:
-            at, ticks, *_ = self._known_regions[name]
+            at, ticks, *_ = self._region_times[name]
             busy[at] += np.minimum(ticks, self._busy[at]) * (1.0 / factor - 1.0)
         for k, factor in changes.phases:
             busy[self._of_phase(k)] /= factor
         for first, last, factor in changes.slower:
             busy[np.isin(self._place(), self._ranked(first, last))] *= factor
         for name, seconds in changes.longer:
-            *_, at, entered = self._known_regions[name]
+            *_, at, entered = self._region_times[name]
             busy[at] += entered * (seconds / self.unit)
         for k in changes.balanced:
             self._balance(busy, k)
@@ -518,8 +518,8 @@ class Rerun:
     def _of_phase(self, k: int) -> Flags:
         if not 0 <= k < self.phases:
             raise ValueError(f"there is no phase {k + 1}, there are {self.phases}")
-        chosen: Flags = self._phase == k
-        return chosen
+        inside: Flags = self._phase == k
+        return inside
 
     def _ranked(self, first: int, last: int) -> Ints:
         """The locations with a range of ranks (for threads without ranks: of their numbers)."""
@@ -531,19 +531,19 @@ class Rerun:
 
     def _balance(self, busy: Floats, k: int) -> None:
         """Make every location present in a phase compute as long as the mean of all."""
-        chosen, place = self._of_phase(k), self._place()
-        spent = np.bincount(place[chosen], busy[chosen], self._born.size)
-        there = np.flatnonzero(self._there[:, k] & self.is_processor)
-        if not there.size:
+        in_phase, place = self._of_phase(k), self._place()
+        spent = np.bincount(place[in_phase], busy[in_phase], self._born.size)
+        active = np.flatnonzero(self._present[:, k] & self.is_processor)
+        if not active.size:
             return
-        mean = spent[there].mean()
+        mean = spent[active].mean()
         factor = np.ones(spent.size)
-        some = there[spent[there] > 0]
+        some = active[spent[active] > 0]
         factor[some] = mean / spent[some]
-        busy[chosen] *= factor[place[chosen]]
-        for i in there[spent[there] <= 0].tolist():  # those that did not compute do it at the begin
+        busy[in_phase] *= factor[place[in_phase]]
+        for i in active[spent[active] <= 0].tolist():  # those that did not compute do it at the begin
             mine = self._stretches(i)
-            busy[mine[chosen[mine]][0]] += mean
+            busy[mine[in_phase[mine]][0]] += mean
 
     def curve(self, went: Floats, busy: Floats, calls: bool, duration_s: float) -> StepCurve | None:
         """Processors that compute, from the begin of the curve to the predicted end; `calls`: whether time in
@@ -573,10 +573,10 @@ class Rerun:
 _Indices = NDArray[np.int32]
 
 
-def _check_memory(store: TraceStore, known: Causality | None) -> None:
+def _check_memory(store: TraceStore, causality: Causality | None) -> None:
     """Refuse if more memory is needed than available: at most 200 bytes per operation."""
     rows = sum(int(store.places(name)[:, 1].sum()) for name in ("messages", "collectives"))
-    needed, free = 200 * rows + (0 if known else memory_needed(store)), memory.available()
+    needed, free = 200 * rows + (0 if causality else memory_needed(store)), memory.available()
     if free is not None and needed > free:
         raise DesktopError(
             f"What if is not made ready: it takes {needed / 2**30:.1f} GiB of memory, "
@@ -611,8 +611,8 @@ class _Rows(NamedTuple):
 
     def of_place(self, i: int) -> tuple[AnyArray, ...]:
         """Time, kind, key and call of a location's operations."""
-        here = slice(*np.searchsorted(self.place, (i, i + 1)).tolist())
-        return tuple(column[here] for column in self[1:])
+        rows = slice(*np.searchsorted(self.place, (i, i + 1)).tolist())
+        return tuple(column[rows] for column in self[1:])
 
 
 #: Order of operations at one time: breakpoints first, sends before receives, completions last.

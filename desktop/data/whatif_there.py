@@ -51,22 +51,22 @@ class RerunThere:
         progress: Progress | None = None,
         *,
         limit: tuple[float, float] | None = None,
-        breaks: Sequence[float] = (),
+        breakpoints: Sequence[float] = (),
     ) -> None:
         self._store, self._use = store, use
         self._about = {
             "rules": encode(use.rules, Path()),
             "limit": limit,
-            "breaks": [float(x) for x in breaks],
+            "breaks": [float(x) for x in breakpoints],
         }
-        begin, end, inner = looked_at(use, limit, breaks)
+        begin, end, inner = looked_at(use, limit, breakpoints)
         self.start_s, self.recorded_s = (begin - use.start) * use.unit, (end - begin) * use.unit
         self.phases = inner.size + 1
         about, _ = self._ask({}, progress or Progress())
         try:
-            known = {region.name for region in store.regions}
+            names = {region.name for region in store.regions}
             #: names of the regions with most computing
-            self.regions = tuple(name for name in map(str, about["regions"]) if name in known)
+            self.regions = tuple(name for name in map(str, about["regions"]) if name in names)
             estimate = about["estimate"]
             self.estimate = (
                 None
@@ -80,19 +80,19 @@ class RerunThere:
         self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
     ) -> RunPrediction:
         """The predicted run; a curve of more than `STEPS` steps as the means of so many columns."""
-        asked = {"changes": encode(changes, Path()), "times": times}
-        about, content = self._ask(asked, progress or Progress())
+        query = {"changes": encode(changes, Path()), "times": times}
+        about, content = self._ask(query, progress or Progress())
         try:
             if about["note"]:
                 return RunPrediction(changes, math.nan, self.recorded_s, printable(str(about["note"]), 500))
             duration = _time(about["duration_s"])
             places, inner = len(self._store.locations), self.phases - 1
-            ends, breaks, edges, level = _parted(content, about["sizes"])
+            ends, breakpoints, edges, level = _parted(content, about["sizes"])
             if ends.size != places or not times:
-                breaks = edges = level = np.zeros(0)
-            if ends.size != places or breaks.size != (inner if times else 0):
+                breakpoints = edges = level = np.zeros(0)
+            if ends.size != places or breakpoints.size != (inner if times else 0):
                 raise ValueError("it is of another run")
-            if (ends < 0).any() or (np.diff(breaks) < 0).any():
+            if (ends < 0).any() or (np.diff(breakpoints) < 0).any():
                 raise ValueError("its times go back")
             drawn = None
             if level.size:
@@ -101,7 +101,7 @@ class RerunThere:
                 if edges.size == 2:
                     edges = np.linspace(edges[0], edges[1], level.size + 1)
                 drawn = StepCurve(edges, level, float(self._use.processors), self._use.unit)
-            return RunPrediction(changes, duration, self.recorded_s, "", ends, breaks, [lambda: drawn])
+            return RunPrediction(changes, duration, self.recorded_s, "", ends, breakpoints, [lambda: drawn])
         except (ValueError, LookupError, TypeError, DesktopError) as error:
             raise self._senseless() from error
 
@@ -113,10 +113,10 @@ class RerunThere:
         except (ValueError, LookupError, TypeError, DesktopError) as error:
             raise self._senseless() from error
 
-    def _ask(self, asked: JSON, progress: Progress) -> tuple[JSON, bytes]:
+    def _ask(self, query: JSON, progress: Progress) -> tuple[JSON, bytes]:
         assert self._store.elsewhere is not None
         with working(progress):
-            packed = self._store.elsewhere.ask({"whatif": {**self._about, **asked}}, MOST)
+            packed = self._store.elsewhere.ask({"whatif": {**self._about, **query}}, MOST)
         try:
             unpacking = zlib.decompressobj()
             content = unpacking.decompress(packed, MOST)
@@ -136,10 +136,10 @@ class Reruns:
     """Answers for one store; the run of the latest request is kept. `statistics`: of the store."""
 
     def __init__(self, statistics: Statistics) -> None:
-        self._kept = statistics
-        self._known: tuple[str, Rerun, tuple[str, ...]] | None = None
+        self._stats = statistics
+        self._last: tuple[str, Rerun, tuple[str, ...]] | None = None
 
-    def answer(self, asked: JSON, progress: Progress, turn: Lock) -> bytes:
+    def answer(self, query: JSON, progress: Progress, turn: Lock) -> bytes:
         """The answer to a `RerunThere`. `turn` is held while the run is prepared; predictions run in
         parallel.
 
@@ -148,11 +148,11 @@ class Reruns:
         ValueError, LookupError, TypeError : the request is invalid.
         DesktopError : the store is damaged, or there is too little memory.
         """
-        program, regions = self._program(asked, progress, turn)
+        program, regions = self._program(query, progress, turn)
         arrays: list[Floats] = []
-        if "changes" in asked:
-            changes = Decoder().decode(Changes, asked["changes"])
-            prediction = program.predict(changes, progress, bool(asked["times"]))
+        if "changes" in query:
+            changes = Decoder().decode(Changes, query["changes"])
+            prediction = program.predict(changes, progress, bool(query["times"]))
             about: JSON = {"note": prediction.note, "duration_s": prediction.duration_s}
             drawn = prediction.curve
             arrays = [prediction.ends_s, prediction.breaks_s, np.zeros(0), np.zeros(0)]
@@ -164,33 +164,33 @@ class Reruns:
             about["sizes"] = [part.size for part in arrays]
             if prediction.note:
                 about["duration_s"] = None
-        elif "helps" in asked:
-            ranked = helps(program, [str(name) for name in asked["helps"]], regions, progress)
+        elif "helps" in query:
+            ranked = helps(program, [str(name) for name in query["helps"]], regions, progress)
             about = {"helps": [{**asdict(one), "changes": encode(one.changes, Path())} for one in ranked]}
         else:
-            known = program.estimate
-            about = {"regions": regions, "estimate": None if known is None else list(known)}
+            estimate = program.estimate
+            about = {"regions": regions, "estimate": None if estimate is None else list(estimate)}
         words = json.dumps(about).encode()
         parts = [len(words).to_bytes(8, "little"), words, *(np.asarray(x, "<f8").tobytes() for x in arrays)]
         return zlib.compress(b"".join(parts), 1)
 
-    def _program(self, asked: JSON, progress: Progress, turn: Lock) -> tuple[Rerun, tuple[str, ...]]:
-        key = json.dumps([asked["rules"], asked["limit"], asked["breaks"]])
+    def _program(self, query: JSON, progress: Progress, turn: Lock) -> tuple[Rerun, tuple[str, ...]]:
+        key = json.dumps([query["rules"], query["limit"], query["breaks"]])
         while not turn.acquire(timeout=0.1):
             progress.step(0, 0)
         try:
-            if self._known is None or self._known[0] != key:
-                self._known = None  # never two in memory at once
-                use = build(self._kept.store, Decoder().decode(Rules, asked["rules"]), progress)
+            if self._last is None or self._last[0] != key:
+                self._last = None  # never two in memory at once
+                use = build(self._stats.store, Decoder().decode(Rules, query["rules"]), progress)
                 limit = (
-                    None if asked["limit"] is None else (float(asked["limit"][0]), float(asked["limit"][1]))
+                    None if query["limit"] is None else (float(query["limit"][0]), float(query["limit"][1]))
                 )
-                breaks = [float(at) for at in asked["breaks"]]
-                waits = self._kept.causality(use, progress)
-                program = Rerun(self._kept.store, use, progress, causality=waits, limit=limit, breaks=breaks)
-                span = program.start_s, program.start_s + program.recorded_s
-                self._known = key, program, largest_regions(self._kept, use, span, progress)
-            return self._known[1:]
+                at = [float(time) for time in query["breaks"]]
+                waits = self._stats.causality(use, progress)
+                run = Rerun(self._stats.store, use, progress, causality=waits, limit=limit, breakpoints=at)
+                span = run.start_s, run.start_s + run.recorded_s
+                self._last = key, run, largest_regions(self._stats, use, span, progress)
+            return self._last[1:]
         finally:
             turn.release()
 
@@ -201,11 +201,11 @@ def rerun(
     progress: Progress | None = None,
     *,
     limit: tuple[float, float] | None = None,
-    breaks: Sequence[float] = (),
+    breakpoints: Sequence[float] = (),
 ) -> Rerun | RerunThere:
     """A run to be replayed where its events are, here or there; parameters and errors as for `Rerun`."""
     kind = Rerun if store.elsewhere is None else RerunThere
-    return kind(store, use, progress, limit=limit, breaks=breaks)
+    return kind(store, use, progress, limit=limit, breakpoints=breakpoints)
 
 
 def would_help_most(

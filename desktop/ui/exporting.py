@@ -114,10 +114,10 @@ def read_bars(
 
     document, run, fit = snapshot.document, snapshot.run, snapshot.fit
     assert document is not None and run is not None and fit is not None
-    breakpoints, names = fit.breaks[1:-1].tolist(), snapshot.project.names
+    inner, names = fit.breaks[1:-1].tolist(), snapshot.project.names
     with open_store(document.store) as store:
         return bars(
-            store, run.rules, run.curve, job, span=span, breaks=breakpoints, by_region=by_region, names=names,
+            store, run.rules, run.curve, job, span=span, breakpoints=inner, by_region=by_region, names=names,
             messages=messages, path=path,
         )  # fmt: skip
 
@@ -637,9 +637,9 @@ class ReportDialog(ExportDialog):
         source = str(self._snapshot.document.source)
         subject = presenting.subject(self._snapshot.project, None, title)
         if options.kind == "live":
-            looks = ["--live", *look_words("colour", self._colours, "light", own=extra)]
+            looks = ["--live", *look_words("colour", self._colours, "light", style_words=extra)]
             return command_line(source, subject, Contents(), output, title, looks=looks)
-        looks = look_words(options.style, self._colours, options.theme, own=extra)
+        looks = look_words(options.style, self._colours, options.theme, style_words=extra)
         return command_line(source, subject, presenting.contents_of(options), output, title, looks=looks)
 
     def _keep(self) -> None:

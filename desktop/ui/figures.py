@@ -28,7 +28,7 @@ from desktop.core.labels import ACTIVITIES
 from desktop.core.phases import AS_SUGGESTED
 from desktop.core.pieces import Breakpoints, pieces
 from desktop.core.ticks import Ticks
-from desktop.data.chart import Chosen, Content, with_words
+from desktop.data.chart import Content, Highlight, with_words
 from desktop.data.chart import words as chart_words
 from desktop.data.material import FIGURES, Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
@@ -829,7 +829,7 @@ def epsilon_content(material: Material) -> Content:
     apart = material.by_hand is not None and not beyond
     how = fit.note if fit.note == AS_SUGGESTED else "set by hand"
     words = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
-    mark = Chosen(x=float(fit.requested), y=fit.epsilon, label=words)
+    mark = Highlight(x=float(fit.requested), y=fit.epsilon, label=words)
     suggested = material.suggestion.n if material.suggestion else None
     unit = material.curve.quantity.of_error
     return epsilon_chart(errors, first, fit.model, suggested, beyond, mark, unit=unit)

@@ -67,10 +67,10 @@ from desktop.core.frames import ArrayTable
 from desktop.data.columns import (
     NO_MARKS,
     SAMPLED,
+    AnyTable,
     Column,
     ColumnCells,
     RowMarks,
-    Shown,
     TableRow,
     Texts,
     index_of,
@@ -147,7 +147,7 @@ class FrameModel(QAbstractItemModel):
     def __init__(self) -> None:
         super().__init__()
         self.theme: Theme = LIGHT
-        self._table: Shown | None = None
+        self._table: AnyTable | None = None
         self._index: NDArray[np.generic] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
@@ -169,7 +169,7 @@ class FrameModel(QAbstractItemModel):
 
     def show(
         self,
-        frame: Shown | None,
+        frame: AnyTable | None,
         columns: Sequence[Column] | None = None,
         marks: RowMarks = NO_MARKS,
         parents: Ints | None = None,
@@ -577,7 +577,7 @@ class _Framed(_Base):
 
     def show_frame(
         self,
-        frame: Shown | None,
+        frame: AnyTable | None,
         columns: Sequence[Column] | None = None,
         marks: RowMarks = NO_MARKS,
         parents: Ints | None = None,

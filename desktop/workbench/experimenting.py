@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from desktop.data.places import Spot
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
-    from desktop.data.templates import Asked
+    from desktop.data.templates import Request
     from desktop.workbench.effect_comparison import ComparedTable
 
 T = TypeVar("T")
@@ -329,7 +329,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
 
     def look_for_places(
-        self, request: Asked, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
+        self, request: Request, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
     ) -> None:
         """Find routines and loops of a program, the hottest of a trace first; `done` gets them."""
 
@@ -346,7 +346,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._begin_work(self._files, "Reading the sources", work, show)
 
-    def make_experiment(self, folder: Path, request: Asked, then: Callable[[], None]) -> None:
+    def make_experiment(self, folder: Path, request: Request, then: Callable[[], None]) -> None:
         """Make an experiment of a program in a folder of its own, open it, and call `then`."""
 
         def work(job: Job) -> Experiment:

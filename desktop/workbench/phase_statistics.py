@@ -220,9 +220,9 @@ class StatisticsRequest:
         """The critical path, where all events are."""
         if self.previous.run is self.run and self.previous.remote and self.previous.path is not None:
             return self.previous.path
-        from desktop.data.remembered import path_there
+        from desktop.data.remembered import remote_path
 
-        return path_there(self.store, self.run.utilization)
+        return remote_path(self.store, self.run.utilization)
 
     def _keep(self, answer: PhaseStatistics) -> None:
         from desktop.data.remembered import keep

@@ -214,13 +214,13 @@ def open_source(source: Path, options: OpenOptions, project: Project | None, job
 
 def _coarse_run(store: TraceStore, project: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
     """What can be looked at until the curve comes from where the trace lies; None where it is soon here."""
-    from desktop.data.coarse import coarse_there
+    from desktop.data.coarse import remote_coarse
     from desktop.data.material import stack as activities
     from desktop.data.utilization import Rules
 
     rules = project.rules or Rules()
     plain = project.limit is None and project.curve == Project().curve
-    utilization = coarse_there(store, rules) if plain else None
+    utilization = remote_coarse(store, rules) if plain else None
     if utilization is None:
         return None
     stack = activities(utilization)
@@ -377,7 +377,7 @@ def first_settings(run: TraceRun, fits: Fits) -> PhaseSettings:
 
 def suggested_of(phases: PhaseSettings, run: TraceRun, sweep: SweepResult) -> PhaseSettings:
     """The settings with the suggested number and breakpoints."""
-    return phases.taking(sweep.suggestion.n, sweep.suggestion.breaks(run.curve))
+    return phases.taking(sweep.suggestion.n, sweep.suggestion.times(run.curve))
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -139,12 +139,12 @@ class WhatIfRunner:
             rerun, regions = program, state.regions
             if rerun is None and basis.store.elsewhere is not None:
                 use, limit = basis.run.utilization, basis.run.limit
-                rerun = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breakpoints)
+                rerun = RerunThere(basis.store, use, job, limit=limit, breakpoints=basis.breakpoints)
                 regions = rerun.regions
             elif rerun is None:
                 use, limit = basis.run.utilization, basis.run.limit
                 inner = basis.breakpoints
-                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=inner)
+                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breakpoints=inner)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
                 regions = largest_regions(Statistics(basis.store), use, span, job)

@@ -151,7 +151,7 @@ class Snapshot:
         if self.suggestion is None or self.run is None or self.preview:
             return False
         phases, suggested = self.project.phases, self.suggestion
-        return phases == phases.taking(suggested.n, suggested.breaks(self.run.curve))
+        return phases == phases.taking(suggested.n, suggested.times(self.run.curve))
 
 
 class Workbench(EditBench[Snapshot, Project]):

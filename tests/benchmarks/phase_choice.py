@@ -109,7 +109,7 @@ def marked(store: TraceStore) -> list[float]:
         region = made.regions[what]
         if Structure._kind(region)[1] != "program" or region.name in RECORDERS:
             continue
-        own = rows.taken(rows.what == what).ordered()
+        own = rows.take(rows.what == what).ordered()
         places, count = np.unique(own.where, return_counts=True)
         if places.size < rows.processors or (count != count[0]).any() or count[0] > 8:
             continue
@@ -133,7 +133,7 @@ def marked(store: TraceStore) -> list[float]:
 
 def ours(one: Case) -> list[float]:
     found = choose(one.curve, one.swept, one.known())
-    return [] if found is None else [b.time_s for b in found.breaks]
+    return [] if found is None else [b.time_s for b in found.breakpoints]
 
 
 def today(one: Case) -> list[float]:
@@ -174,7 +174,7 @@ def h3(one: Case) -> list[float]:
     rows, span, start = one.made.stretches.ordered(), one.curve.duration, one.curve.start
     times: list[float] = []
     for what in np.unique(rows.what).tolist():
-        own = rows.taken(rows.what == what)
+        own = rows.take(rows.what == what)
         places, count = np.unique(own.where, return_counts=True)
         if 2 * places.size < rows.processors or (count != count[0]).any() or count[0] > 32:
             continue

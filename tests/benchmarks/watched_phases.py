@@ -73,8 +73,8 @@ def cases(seed: int) -> Iterator[Case]:
                     use = build(store)
                     curve = use.curve()
                     events = structure(store, use).landmarks(curve)
-                    swept, suggested = search(curve, "mixed", landmarks=events)
-                    breaks = suggested.fit(curve, swept).breaks[1:-1] - curve.start
+                    sweep, best = search(curve, "mixed", landmarks=events)
+                    breaks = best.fit(curve, sweep).breaks[1:-1] - curve.start
                 yield Case(kind, curve, tuple(t for _, t in run.truth), tuple(breaks.tolist()))
 
 

@@ -135,7 +135,7 @@ def test_a_lost_trial_leaves_the_blocks() -> None:
     data.y[5] = np.nan
     part = analyse(data)
     assert part.effect("A").se < 1.5 * whole.effect("A").se and part.effect("A").significant
-    known = data.known()
+    known = data.measured()
     number = np.unique(known.x, axis=0, return_inverse=True)[1].ravel()
     dummies = np.concatenate([np.eye(8)[number], np.eye(3)[known.block]], axis=1)
     rest = known.y - dummies @ np.linalg.lstsq(dummies, known.y, rcond=None)[0]

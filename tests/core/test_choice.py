@@ -58,9 +58,9 @@ def test_every_model_shows_the_chosen_breaks(held_back: list[Case], model: str) 
     one = held_back[0]
     swept, suggestion = search(one.curve, model, landmarks=one.known())
     shown = suggestion.fit(one.curve, swept)
-    assert suggestion.chosen is not None and shown.n == len(suggestion.chosen) + 1
+    assert suggestion.breakpoints is not None and shown.n == len(suggestion.breakpoints) + 1
     assert suggestion.n == shown.requested and shown.note == AS_SUGGESTED
-    assert shown.breaks[1:-1].tolist() == [b.time_s for b in suggestion.chosen]
+    assert shown.breaks[1:-1].tolist() == [b.time_s for b in suggestion.breakpoints]
     assert suggestion.runner_up is not None and suggestion.runner_up[0] != suggestion.n
     assert "misfit" in suggestion.runner_up[1]
 
@@ -69,11 +69,11 @@ def test_locked_breaks_are_chosen(held_back: list[Case]) -> None:
     one = held_back[0]
     locked = (0.37 * one.curve.duration,)
     _, suggestion = search(one.curve, "mixed", locked=locked, landmarks=one.known())
-    assert suggestion.chosen is not None and locked[0] in [b.time_s for b in suggestion.chosen]
+    assert suggestion.breakpoints is not None and locked[0] in [b.time_s for b in suggestion.breakpoints]
     close = (0.5 * one.curve.duration, 0.501 * one.curve.duration)
     found = choose(one.curve, one.swept, one.known(), close)
     assert found is None, "phases so short are not looked for"
-    assert search(one.curve, "mixed", locked=close, landmarks=one.known())[1].chosen is None
+    assert search(one.curve, "mixed", locked=close, landmarks=one.known())[1].breakpoints is None
 
 
 def stretches(*rows: tuple[float, float, int, int], processors: int) -> Stretches:
@@ -256,7 +256,7 @@ def test_a_curve_without_events_is_left_to_itself(tmp_path: Path) -> None:
     curve = StepCurve(np.array([0.0, 4.0, 8.0, 10.0]), np.array([4.0, 1.0, 3.0]), 4.0)
     pure = search(curve, "constant")
     helped = search(curve, "constant", landmarks=known())
-    assert helped[1] == pure[1] and helped[1].chosen is None
+    assert helped[1] == pure[1] and helped[1].breakpoints is None
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8, 0.9])
@@ -300,7 +300,7 @@ def test_the_same_change_is_worth_less_in_noise_that_lasts() -> None:
         curve = waves(correlation, 1.6)
         found = choose(curve, sweep(curve, "constant", SWEEP), known(event(BINS / 2)))
         assert found is not None
-        there = [one.worth for one in found.breaks if one.event is not None]
+        there = [one.worth for one in found.breakpoints if one.event is not None]
         worth.append(there[0] if there else 0.0)
         assert found.observations == pytest.approx(OBSERVATIONS if not correlation else BINS / 19, rel=0.6)
     assert worth[0] > 15 and worth[1] == 0.0
@@ -336,6 +336,6 @@ def test_what_survives_is_chosen_and_told() -> None:
         swept = Sweep("constant", fits)
         found = choose(curve, swept, NOTHING)
         assert found is not None
-        told = {one.time_s: one.fits for one in found.breaks}
+        told = {one.time_s: one.fits for one in found.breakpoints}
         assert told.get(first[1]) == 18 and told.get(second[1], 1) == 1
         assert "18 of 19 fits" in found.reason

@@ -86,8 +86,8 @@ def test_the_timeline_has_the_stream_with_its_kernel_and_no_row_of_metrics(store
         next(i for i, x in enumerate(store.locations) if x.kind == kind)
         for kind in ("cpu", "accelerator", "metric")
     )
-    assert timeline.there[[host, stream, metrics]].tolist() == [True, True, False]
-    rows = TimelineRows(store.locations, timeline.there.tolist(), [0.0] * 3, [0.0] * 3).rows
+    assert timeline.present[[host, stream, metrics]].tolist() == [True, True, False]
+    rows = TimelineRows(store.locations, timeline.present.tolist(), [0.0] * 3, [0.0] * 3).rows
     assert {i for row in rows for i in row.locations} == {host, stream}
     tile = timeline.refine(timeline.tile([[host], [stream]], 0.0, 0.1, 100))
     share = [(tile.dominant[0] == a).mean() for a in (Activity.COMPUTING, Activity.OVERHEAD, Activity.IDLE)]

@@ -482,4 +482,4 @@ def test_events_decide_about_a_metric_only_where_it_follows_them(tmp_path: Path,
         breaks = suggestion.fit(curve, swept).breaks[1:-1]
         assert breaks.size >= changes.size
         assert all(np.abs(breaks - t).min() < 0.01 for t in changes * 1e-6)
-        assert (suggestion.chosen is not None) == together
+        assert (suggestion.breakpoints is not None) == together

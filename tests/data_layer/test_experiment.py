@@ -41,7 +41,7 @@ from desktop.data.experiment import (
     to_trials,
     write_experiment,
 )
-from desktop.data.pilot import PILOT, pilot_commands, run_pilot, taken
+from desktop.data.pilot import PILOT, pilot_commands, run_pilot, tuned
 from desktop.data.places import find_places
 from desktop.data.runner import Runner, shown_commands
 from desktop.data.runs import read_table
@@ -675,7 +675,7 @@ def test_a_pilot_goes_on_until_every_place_shows(tmp_path):
     assert tables[0].effects["A"][0] == pytest.approx(a.effect, abs=3)
     # Each place has a size of its own: what never showed gets the largest that was tried.
     assert found.sizes == {"A": 1, "B": 3, "C": 2187}
-    given = taken(experiment, found)
+    given = tuned(experiment, found)
     assert [f.delay for f in given.factors] == [1, 3, 2187] and given.plan == experiment.plan
 
 
@@ -814,7 +814,7 @@ def test_a_pilot_goes_on_with_nothing_else(tmp_path):
 
 
 def test_pilots_that_cannot_be(tmp_path):
-    with pytest.raises(ExperimentError, match="no size of the delay"):
+    with pytest.raises(ExperimentError, match="no delay size"):
         run_pilot(Runner(small(tmp_path / "a")))
     failing = with_sizes(tmp_path / "b", SIZED.replace("1000", "$(( ${C:-0} > 5 ? 1/0 : 1000 ))"))
     with pytest.raises(RunError, match="the program ended with status"):

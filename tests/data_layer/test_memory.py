@@ -45,7 +45,7 @@ def test_positions_beyond_the_limit_are_found_again(
     for cut, (ticks, calls) in zip(asked, answers, strict=True):
         found = tight.at(0, cut)
         assert np.array_equal(found[0], ticks) and np.array_equal(found[1], calls)
-        assert tight._positions.held <= room or len(tight._positions._kept) == 1
+        assert tight._positions.held <= room or len(tight._positions._values) == 1
 
 
 def test_messages_are_kept_while_there_is_memory(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -641,7 +641,7 @@ def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end
     of_line = [k for k, row in zip(among.keys.tolist(), among.keyed.tolist(), strict=True) if row == 1]
     assert of_line[: len(alone.keys)] == alone.keys.tolist()
     assert [text for _, text in among.texts] == [text for _, text in alone.texts]
-    counts = [np.delete(parsed.found[:, 0], tb.BACK).tolist() for parsed in (among, alone)]
+    counts = [np.delete(parsed.findings[:, 0], tb.BACK).tolist() for parsed in (among, alone)]
     assert counts[0] == counts[1]
 
 

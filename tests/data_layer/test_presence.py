@@ -147,6 +147,6 @@ def test_where_iterations_stand_still_all_curves_of_a_run_have_the_same_phases()
         for kind in ("computing", "idle", "messages", "bytes"):
             curve = build_curve(store, use, kind)
             _, suggested = search(curve, "mixed", landmarks=made.landmarks(curve))
-            assert suggested.chosen is not None
-            parts = [100 * (one.time_s - curve.start) / curve.duration for one in suggested.chosen]
+            assert suggested.breakpoints is not None
+            parts = [100 * (one.time_s - curve.start) / curve.duration for one in suggested.breakpoints]
             assert np.allclose(parts, [38.7, 44.1, 57.7, 91.3], atol=0.1), kind

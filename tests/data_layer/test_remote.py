@@ -249,9 +249,9 @@ def test_an_exact_curve_and_its_events_come_with_few_requests(fake_ssh, tmp_path
     path = tmp_path / "made.h5"
     write(path, 16, 80_000, DIGESTS, True)
     ranges: list[int] = []
-    fetch = remote._There.fetch
+    fetch = remote._Remote.fetch
     monkeypatch.setattr(
-        remote._There, "fetch", lambda self, *a: (ranges.append(sum(n for _, n in a[0])), fetch(self, *a))
+        remote._Remote, "fetch", lambda self, *a: (ranges.append(sum(n for _, n in a[0])), fetch(self, *a))
     )
     with open_store(path) as here, open_trace(far(path)) as there:
         assert there.elsewhere is not None
@@ -303,7 +303,7 @@ def test_a_lost_line_is_made_again_and_what_was_asked_for_comes(fake_ssh, made, 
         for location in range(2):
             for a, b in zip(here.blocks("events", location), there.blocks("events", location), strict=True):
                 assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-        assert line.made == 2
+        assert line.connections == 2
         assert (
             any(words.startswith("The line to far.example:2222 is lost") for words in said) and said[-1] == ""
         )
@@ -445,7 +445,7 @@ def test_a_program_that_is_still_written_is_started_once_it_is_there(fake_ssh, m
 
 
 def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
-    from desktop.data.remembered import Ranges, path_there, recall
+    from desktop.data.remembered import Ranges, recall, remote_path
     from desktop.data.statistics import Statistics
 
     with open_store(made) as here, open_trace(far(made)) as there:
@@ -469,7 +469,7 @@ def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
         for one, same in zip(statistics.ranges(spans, use), Statistics(here).ranges(spans, use), strict=True):
             assert np.array_equal(one.seconds, same.seconds) and np.array_equal(one.calls, same.calls)
         came = there.elsewhere.here
-        path, own = path_there(there, use), Statistics(here).causes(use).path_line(use)
+        path, own = remote_path(there, use), Statistics(here).causes(use).path_line(use)
         assert path is not None and path.location.size > 1 and there.elsewhere.here == came
         assert all(np.array_equal(a, b) for a, b in zip(path, own, strict=True))
         with pytest.raises(DesktopError):  # what makes no sense is answered with a sentence
@@ -485,7 +485,7 @@ def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
     ],
 )  # fmt: skip
 def test_a_path_that_makes_no_sense_is_none(made, monkeypatch, numbers):
-    from desktop.data.remembered import path_there
+    from desktop.data.remembered import remote_path
 
     class Other:
         def ask(self, request, most):
@@ -495,9 +495,9 @@ def test_a_path_that_makes_no_sense_is_none(made, monkeypatch, numbers):
         use = build(store)
         with monkeypatch.context() as patch:
             patch.setattr(store, "elsewhere", Other())
-            assert path_there(store, use) is None
+            assert remote_path(store, use) is None
             numbers[:] = [[0, 1], [0, 5], [5, 9]]
-            assert path_there(store, use) is not None
+            assert remote_path(store, use) is not None
 
 
 def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatch, capsys):
@@ -512,9 +512,9 @@ def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatc
         use = build(here)
         curve = use.curve()
         breaks = [curve.start + curve.duration * part for part in (0.3, 0.6)]
-        own = Rerun(here, use, breaks=breaks)
+        own = Rerun(here, use, breakpoints=breaks)
         there.elsewhere._state[:] = 0  # as in a large trace, of which little is here
-        far_run = whatif_there.rerun(there, use, breaks=breaks)
+        far_run = whatif_there.rerun(there, use, breakpoints=breaks)
         assert isinstance(far_run, whatif_there.RerunThere)
         assert (far_run.phases, far_run.start_s, far_run.recorded_s) == (3, own.start_s, own.recorded_s)
         assert far_run.estimate == own.estimate
@@ -558,17 +558,17 @@ def test_a_coarse_curve_comes_from_where_the_trace_lies(fake_ssh, made, monkeypa
 
     with open_store(made) as here, open_trace(far(made)) as there:
         use = build(here)
-        assert coarse.coarse_there(here, Rules()) is None  # all of it is here
-        assert coarse.coarse_there(there, Rules()) is None  # the exact one is small
+        assert coarse.remote_coarse(here, Rules()) is None  # all of it is here
+        assert coarse.remote_coarse(there, Rules()) is None  # the exact one is small
         monkeypatch.setattr(coarse, "FEW", 100)
-        assert coarse.coarse_there(there, Rules(repaired=False)) is None  # not that which the import kept
+        assert coarse.remote_coarse(there, Rules(repaired=False)) is None  # not that which the import kept
         assert (
-            there.brought("utilization") and coarse.coarse_there(there, Rules()) is None
+            there.brought("utilization") and coarse.remote_coarse(there, Rules()) is None
         )  # little: it is here
         there.elsewhere._state[:] = 0
         there.column("outline", "end")
         came = there.elsewhere.here
-        found = coarse.coarse_there(there, Rules())
+        found = coarse.remote_coarse(there, Rules())
         assert there.elsewhere.here == came and not there.brought("utilization")
         curve, exact = found.curve(), use.curve()
         assert curve.segments <= coarse.STEPS and (curve.start, curve.duration) == (
@@ -584,11 +584,11 @@ def test_a_coarse_curve_comes_from_where_the_trace_lies(fake_ssh, made, monkeypa
         whole = zlib.decompress(coarse.coarse_for(here, Progress()))
         for content in (whole[:-4], whole + b"abcd", b"", bytes([255]) * len(whole), b"\x7f" * len(whole)):
             monkeypatch.setattr(there.elsewhere, "ask", lambda _, __, c=content: zlib.compress(c))
-            assert coarse.coarse_there(there, Rules()) is None
+            assert coarse.remote_coarse(there, Rules()) is None
         monkeypatch.setattr(there.elsewhere, "ask", lambda _, __: zlib.compress(whole))
-        assert coarse.coarse_there(there, Rules()) is not None
+        assert coarse.remote_coarse(there, Rules()) is not None
         build(there)
-        assert there.brought("utilization") and coarse.coarse_there(there, Rules()) is None  # it is here now
+        assert there.brought("utilization") and coarse.remote_coarse(there, Rules()) is None  # it is here now
 
 
 @pytest.mark.parametrize(
@@ -619,7 +619,7 @@ def test_a_prediction_that_makes_no_sense_is_refused(made, monkeypatch, name, va
         use = build(store)
         with monkeypatch.context() as patch:
             patch.setattr(store, "elsewhere", Other())
-            asked = RerunThere(store, use, breaks=[0.4 * use.curve().duration])
+            asked = RerunThere(store, use, breakpoints=[0.4 * use.curve().duration])
             assert asked.regions == () and asked.predict().curve.level.tolist() == [3.0, 16.0]
             if name in about:
                 about[name] = value

@@ -30,7 +30,7 @@ from desktop.data.experiment import (
     write_experiment,
 )
 from desktop.data.runner import Runner
-from desktop.data.templates import TEMPLATES, Asked, in_order, new_experiment
+from desktop.data.templates import TEMPLATES, Request, in_order, new_experiment
 from desktop.errors import ExperimentError, RunError
 from tests.experiments import needs_shell, small
 
@@ -63,7 +63,7 @@ def test_every_template_leads_to_a_table(tmp_path, monkeypatch, name):
     source = resources.folder() / "templates"
     before = {path.name: path.read_bytes() for path in source.iterdir()}
     made = new_experiment(
-        tmp_path / name, Asked(name, places=places, run=run, delay=300 if name == "python" else 10000)
+        tmp_path / name, Request(name, places=places, run=run, delay=300 if name == "python" else 10000)
     )
     assert made == read_experiment(tmp_path / name)
     assert {path.name: path.read_bytes() for path in source.iterdir()} == before
@@ -119,7 +119,7 @@ def test_a_program_of_ones_own_stays_as_it_is(tmp_path, capsys):
 )
 def test_builds_that_are_the_same_are_found_before_anything_runs(tmp_path, capsys):
     """A Makefile that ignores the flags once gave four equal programs, and "-0.005 s" in place of +200 %."""
-    made = new_experiment(tmp_path / "e", Asked("make", places=("smooth", "heat_end")))
+    made = new_experiment(tmp_path / "e", Request("make", places=("smooth", "heat_end")))
     deaf = tuple(word.replace(" {flags}", "") for word in made.program.build)
     deaf = (*deaf, "UNUSED={flags}")
     experiment = replace(
@@ -163,7 +163,7 @@ def test_the_module_of_python_drives_an_experiment(tmp_path):
         "print('asked', 2 * on.get('F' '1', 0) + 8 * on.get('F' '2', 0))\n"
     )
     run = f"{sys.executable} own.py"  # as it is typed in the program's own folder
-    asked = Asked("python", tmp_path / "own.py", ("rare", "often"), run=run, delay=1000)
+    asked = Request("python", tmp_path / "own.py", ("rare", "often"), run=run, delay=1000)
     made = new_experiment(tmp_path / "e", asked)
     assert made.program.run == (sys.executable, "./program/own.py")
     assert made.switches((1, 1)).environment == (("SPT_FACTORS", "F1:1000,F2:1000"),)
@@ -182,7 +182,7 @@ def test_the_module_of_python_drives_an_experiment(tmp_path):
 
 
 def test_helpers_of_fortran_belong_to_the_experiment(tmp_path):
-    made = new_experiment(tmp_path / "e", Asked("fortran"))
+    made = new_experiment(tmp_path / "e", Request("fortran"))
     helpers = {f"program/{name}" for name in ("spt_delay.h", "spt_delay_c.c", "spt_delay.f90")}
     assert helpers < set(made.program.sources)
     build = made.program.build

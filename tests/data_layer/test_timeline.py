@@ -407,7 +407,7 @@ def test_the_exact_picture_of_a_real_trace_is_its_utilization(tmp_path: Path) ->
     with open_store(path) as store:
         line = open_timeline(store)
         assert line is not None
-        there = np.flatnonzero(line.there).tolist()
+        there = np.flatnonzero(line.present).tolist()
         end = max(float(line.seconds(states(store, i)[1][-1])) for i in there)
         tile = line.tile([[i] for i in there], 0, end, 2000)
         exact = line.refine(tile, seconds=60)

@@ -55,7 +55,7 @@ def _opened(name: str) -> tuple[TraceStore, Utilization]:
 def _rerun(
     store: TraceStore, breaks: tuple[float, ...] = (), limit: tuple[float, float] | None = None
 ) -> Rerun:
-    return Rerun(store, build(store), breaks=breaks, limit=limit)
+    return Rerun(store, build(store), breakpoints=breaks, limit=limit)
 
 
 @pytest.mark.parametrize("name", [*FACTS, *OTHERS])
@@ -64,11 +64,11 @@ def test_without_changes_the_run_is_as_recorded(name: str) -> None:
     with store:
         curve = use.curve()
         quarters = [curve.start + curve.duration * k / 4 for k in (1, 2, 3)]
-        program = Rerun(store, use, breaks=quarters)
+        program = Rerun(store, use, breakpoints=quarters)
         found = program.predict()
         assert found.duration_s == pytest.approx(program.recorded_s, rel=1e-12)
         assert program.recorded_s == pytest.approx(curve.duration, rel=1e-12)
-        inner = (program.breaks - use.start) * use.unit
+        inner = (program.breakpoints - use.start) * use.unit
         np.testing.assert_allclose(found.breaks_s, inner, atol=1e-9 * curve.duration)
         drawn = found.curve
         assert drawn is not None and drawn.capacity == curve.capacity

@@ -113,7 +113,7 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
     assert bench._causality is None and not bench._tracing_waits.busy
     with open_trace(far) as store:
         breaks = bench.snapshot.fit.breaks[1:-1].tolist()
-        again = Rerun(store, found.run.utilization, breaks=breaks).predict(what_if.changes)
+        again = Rerun(store, found.run.utilization, breakpoints=breaks).predict(what_if.changes)
     assert again.duration_s == what_if.prediction.duration_s
     bench.ask_what_if(None)
     bench.watch("test", frozenset())

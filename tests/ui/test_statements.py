@@ -381,7 +381,7 @@ def test_the_timeline_states_what_its_figure_states(
     with open_store(tmp_path / "made.h5") as store:
         made, use = gather(Subject(store, "made", n=3, marks=(Mark(0.3, "here"),)))
         breaks = made.fit.breaks[1:-1]
-        found = bars(store, Rules(), made.curve, breaks=breaks, by_region=by_region, messages=wanted)
+        found = bars(store, Rules(), made.curve, breakpoints=breaks, by_region=by_region, messages=wanted)
         made = replace(made, bars=found)
         timeline = open_timeline(store, Rules())
         assert found is not None and timeline is not None
@@ -391,7 +391,7 @@ def test_the_timeline_states_what_its_figure_states(
         view = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), navigation)
         view.resize(1300, 420)
         first = [timeline.first_s(k) for k in range(len(store.locations))]
-        rows = TimelineRows(store.locations, timeline.there.tolist(), use.seconds[:, 0].tolist(), first)
+        rows = TimelineRows(store.locations, timeline.present.tolist(), use.seconds[:, 0].tolist(), first)
         view.set_timeline(timeline, rows, timeline.weights(), use.seconds.sum(0))
         view.set_by_region(by_region)
         view.show_over(fit=made.fit)

@@ -29,9 +29,9 @@ def bench(tmp_path: Path) -> Workbench:
 
 def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
     shown = bench.snapshot
-    assert shown.fit is not None and shown.suggestion is not None and shown.suggestion.chosen
+    assert shown.fit is not None and shown.suggestion is not None and shown.suggestion.breakpoints
     assert shown.project.phases.suggested and shown.fit.note == "breakpoints as suggested"
-    assert shown.fit.breaks[1:-1].tolist() == [one.time_s for one in shown.suggestion.chosen]
+    assert shown.fit.breaks[1:-1].tolist() == [one.time_s for one in shown.suggestion.breakpoints]
     bench.step_n(1)
     assert not bench.snapshot.project.phases.suggested and bench.snapshot.fit.n == shown.fit.n + 1
     bench.use_suggestion()
@@ -41,13 +41,13 @@ def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
 def test_the_curve_alone_is_one_switch_away(bench: Workbench) -> None:
     bench.set_pure(True)
     shown = bench.snapshot
-    assert shown.landmarks is None and shown.suggestion is not None and shown.suggestion.chosen is None
+    assert shown.landmarks is None and shown.suggestion is not None and shown.suggestion.breakpoints is None
     for n in (2, 5, 9):
         bench.set_n(n)
         best = fit(shown.run.curve, n, "mixed")
         assert bench.snapshot.fit.breaks == pytest.approx(best.breaks, rel=1e-12)
     bench.set_pure(False)
-    assert bench.snapshot.landmarks is not None and bench.snapshot.suggestion.chosen
+    assert bench.snapshot.landmarks is not None and bench.snapshot.suggestion.breakpoints
 
 
 def test_phases_of_mixed_degrees_may_be_periodic_too(bench: Workbench) -> None:

@@ -44,9 +44,9 @@ def _norm(k: int) -> Fraction:
 _H2 = powers(_norm, 2, NORM)
 
 
-def faded(x: float, rest: float, slope: float) -> Shape:
+def faded(x: float, rise: float, slope: float) -> Shape:
     """The shape, from 1 - e^-x (`rest`) and that over x (`slope`)."""
-    e = 1 - rest
+    e = 1 - rise
     ratio = slope * (1 + e) / 2
     square = x * x
     if x < LARGE:

@@ -56,8 +56,8 @@ def export(
         raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
     write: Callable[[TraceStore, Path, Progress, bool], Exported]
     write = import_module(f"desktop.data.exporters.{EXPORTERS[to]}").write
-    told = explained(StoreError, "cannot be written", file=folder, hint="make room there")
-    with told, WorkFolder(folder) as work:
+    explaining = explained(StoreError, "cannot be written", file=folder, hint="make room there")
+    with explaining, WorkFolder(folder) as work:
         target = work / "made"
         target.mkdir()
         exported = write(

@@ -160,9 +160,9 @@ class _Definitions:
     def __init__(self, store: TraceStore) -> None:
         self._store = store
         self.address = address_of(store)
-        known = {name.lower(): number for number, name in enumerate(OPERATIONS)}
+        numbers = {name.lower(): number for number, name in enumerate(OPERATIONS)}
         plain = [mpi_call(text) or text.lower().rstrip("01") for text in store.texts]  # PICL has barrier0
-        self.operations = np.array([known.get(text, -1) for text in plain] or [-1], np.int64)
+        self.operations = np.array([numbers.get(text, -1) for text in plain] or [-1], np.int64)
         members = communicator_members(store, self.address)
         speakers = {i for i, at in enumerate(store.locations) if at.kind == "cpu" and self.address[i] == i}
         rank = [(at.rank < 0, at.rank, i) for i, at in enumerate(store.locations)]
@@ -174,21 +174,21 @@ class _Definitions:
         for k, inside in enumerate(self._inside):
             self.rank[k, inside] = np.arange(len(inside))
         if UNDEFINED in self.communicators:  # every process has its own
-            own = self.communicators[UNDEFINED]
-            self._inside[own], self.rank[own] = [], 0
+            self_comm = self.communicators[UNDEFINED]
+            self._inside[self_comm], self.rank[self_comm] = [], 0
         self.metrics = {text: k for k, text in enumerate(occurring(store, "metrics", "metric"))}
 
     def records(self, events: list[int], clock: WrittenTicks) -> list[bytes]:
         """All definition records; `events`: number of records of each location."""
         store = self._store
         written = [_record(5, "NNNN", clock.per_second, 0, clock.length + 1, 0)]
-        known: dict[str, int] = {}
+        strings: dict[str, int] = {}
 
         def text(value: str) -> int:
-            if value not in known:
-                known[value] = len(known)
-                written.append(_record(10, "ns", known[value], value))
-            return known[value]
+            if value not in strings:
+                strings[value] = len(strings)
+                written.append(_record(10, "ns", strings[value], value))
+            return strings[value]
 
         text("")
         machine = text(str(store.notes.get("machine") or "machine"))
@@ -243,13 +243,13 @@ def _standing_for(region: Region) -> tuple[str, str, str]:
     """Name, role and paradigm that make readers classify a region as Phasewright does."""
     role = region.role if region.role in ROLES else "unknown"
     paradigm = region.paradigm if region.paradigm in PARADIGMS else "unknown"
-    wanted = region_activity(region)
-    if activity(region.name, role, paradigm) is wanted or wanted not in _STANDING_FOR:
+    target = region_activity(region)
+    if activity(region.name, role, paradigm) is target or target not in _STANDING_FOR:
         return region.name, role, paradigm
-    role, paradigm = _STANDING_FOR[wanted]
+    role, paradigm = _STANDING_FOR[target]
     # An MPI call is recognised by its name, whatever its role.
-    known = activity(region.name, role, paradigm) is wanted
-    return region.name if known else f"{region.name} (call)", role, paradigm
+    fits = activity(region.name, role, paradigm) is target
+    return region.name if fits else f"{region.name} (call)", role, paradigm
 
 
 def _marks(store: TraceStore, clock: WrittenTicks) -> list[bytes]:
@@ -282,8 +282,8 @@ def _rows(kind: AnyArray | int, time: AnyArray, *fields: AnyArray | int) -> Ints
 class _WrittenRecords:
     """The event records of a location, stretch by stretch, in order."""
 
-    def __init__(self, store: TraceStore, here: int, known: _Definitions, exported: Exported) -> None:
-        self._location, self._known, self._found = store.locations[here], known, exported
+    def __init__(self, store: TraceStore, index: int, definitions: _Definitions, exported: Exported) -> None:
+        self._location, self._definitions, self._exported = store.locations[index], definitions, exported
         self._speaks = np.array([is_communication(region) for region in store.regions], bool)
         self._off = np.array([_is_off(region) for region in store.regions], bool)
         self._late = _rows(0, np.empty(0))  # ends of operations, not written yet
@@ -296,7 +296,7 @@ class _WrittenRecords:
         due = self._late[_TIME] <= end
         ends, self._late = self._late[:, due], self._late[:, ~due]
         metrics = rows["metrics"]
-        number = np.array([self._known.metrics[text] for text in metrics["metric"].tolist()], np.int64)
+        number = np.array([self._definitions.metrics[text] for text in metrics["metric"].tolist()], np.int64)
         values = _rows(METRIC, metrics["time"], number, metrics["value"].view(np.int64))
         posts = np.isin(messages[_KIND], (SEND, ISEND, IRECV_REQUEST))
         at_once = ends[_E] == 1
@@ -327,7 +327,7 @@ class _WrittenRecords:
         time, leaves, region = events["time"], events["kind"] == EventKind.LEAVE, events["region"]
         speaks, off = self._speaks[region], self._off[region]
         kind = np.where(off, ON_OFF, np.where(leaves, LEAVE, ENTER))
-        own = _rows(kind, time, np.where(off, np.where(leaves, ON, OFF), region))
+        event_rows = _rows(kind, time, np.where(off, np.where(leaves, ON, OFF), region))
         row = np.arange(time.size)
         # The latest enter up to each row, and the first leave from it on.
         entered = np.maximum.accumulate(np.where(speaks & ~leaves, row, -1)) if time.size else row
@@ -335,7 +335,7 @@ class _WrittenRecords:
             np.minimum.accumulate(np.where(speaks & leaves, row, time.size)[::-1])[::-1] if time.size else row
         )
         entered, left = np.append(entered, -1), np.append(left, time.size)
-        parts, places, order = [own], [row], [np.full(time.size, _EVENT)]
+        parts, places, order = [event_rows], [row], [np.full(time.size, _EVENT)]
         for rows, rank in others:
             a, b = (np.searchsorted(time, rows[_TIME], side) for side in ("left", "right"))
             inside_entered, inside_left = entered[b - 1] + 1, left[a]
@@ -351,13 +351,13 @@ class _WrittenRecords:
         return merged[:, np.lexsort((np.concatenate(order), merged[_TIME], np.concatenate(places)))]
 
     def _messages(self, rows: Columns) -> Ints:
-        known = self._known
+        defs = self._definitions
         kind = _MESSAGE[rows["kind"]]
-        comm = np.array([known.communicators[number] for number in rows["communicator"].tolist()], np.int64)
+        comm = np.array([defs.communicators[number] for number in rows["communicator"].tolist()], np.int64)
         partnered = np.isin(kind, (SEND, ISEND, RECV, IRECV))
-        rank = known.rank[comm, rows["peer"]] if comm.size else comm
+        rank = defs.rank[comm, rows["peer"]] if comm.size else comm
         lost = partnered & (rows["peer"] < 0)
-        self._found.leave_out("messages whose partner is not known", lost.sum())
+        self._exported.leave_out("messages whose partner is not known", lost.sum())
         request = rows["request"].view(np.int64)
         written = _rows(
             kind, rows["time"], np.where(partnered, rank, request), comm, rows["tag"], rows["bytes"], request
@@ -366,19 +366,19 @@ class _WrittenRecords:
 
     def _operations(self, rows: Columns) -> Ints:
         """Begins of operations; their ends are written when their time comes."""
-        known, keep = self._known, []
-        operation = known.operations[rows["operation"]]
+        defs, keep = self._definitions, []
+        operation = defs.operations[rows["operation"]]
         for i, (begin, end) in enumerate(zip(rows["begin"].tolist(), rows["end"].tolist(), strict=True)):
             if operation[i] >= 0 and begin >= self._busy:
                 keep.append(i)
                 self._busy = end
-        self._found.leave_out("operations that OTF2 has no name for", (operation < 0).sum())
-        self._found.leave_out(
+        self._exported.leave_out("operations that OTF2 has no name for", (operation < 0).sum())
+        self._exported.leave_out(
             "operations that begin before the previous one ends", (operation >= 0).sum() - len(keep)
         )
         rows, operation = {name: column[keep] for name, column in rows.items()}, operation[keep]
-        comm = np.array([known.communicators[number] for number in rows["communicator"].tolist()], np.int64)
-        root = np.where(rows["root"] < 0, UNDEFINED, known.rank[comm, rows["root"]] if comm.size else comm)
+        comm = np.array([defs.communicators[number] for number in rows["communicator"].tolist()], np.int64)
+        root = np.where(rows["root"] < 0, UNDEFINED, defs.rank[comm, rows["root"]] if comm.size else comm)
         at_once = (rows["begin"] == rows["end"]).astype(np.int64)
         # Operation and root share a field, as a row has only five.
         packed = operation << 32 | root
@@ -437,11 +437,11 @@ def number(chunk: Bytes, at: int, value: int) -> int:
     if value == -1:
         chunk[at] = 255
         return at + 1
-    rest, size = np.uint64(value), 0
-    while rest != 0:
+    left, size = np.uint64(value), 0
+    while left != 0:
         size += 1
-        chunk[at + size] = rest & np.uint64(0xFF)
-        rest >>= np.uint64(8)
+        chunk[at + size] = left & np.uint64(0xFF)
+        left >>= np.uint64(8)
     chunk[at] = size
     return at + 1 + size
 

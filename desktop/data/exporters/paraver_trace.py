@@ -148,7 +148,7 @@ class _Labels:
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
-        known = {name.lower(): value for value, name in tb.MPI_CALLS.items()}
+        numbers = {name.lower(): value for value, name in tb.MPI_CALLS.items()}
         operations = {name.lower() for name in tb.OPERATIONS}
         self.values: dict[int, dict[int, str]] = {}
         self.type, self.value = (np.zeros(max(len(store.regions), 1), np.int64) for _ in range(2))
@@ -157,7 +157,7 @@ class _Labels:
         for number, region in enumerate(store.regions):
             call = mpi_call(region.name)
             kind = _type_of(call, region, operations)
-            value = known.get(call, _OWN + number) if call else number + 1
+            value = numbers.get(call, _OWN + number) if call else number + 1
             self.type[number], self.value[number] = kind, value
             self.values.setdefault(kind, {})[value] = region.name
             state = _STATE_OF_CALL.get(call)
@@ -214,10 +214,10 @@ def _type_of(call: str, region: Region, operations: set[str]) -> int:
 
 
 def _lines_of(
-    store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, exported: Exported
+    store: TraceStore, index: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, exported: Exported
 ) -> Ints:
     """All lines of a thread in order of time, (n, 6); in ticks of the trace."""
-    location = store.locations[here]
+    location = store.locations[index]
     times: list[Ints] = []
     tops: list[Ints] = []
     parts: list[Ints] = []
@@ -225,24 +225,24 @@ def _lines_of(
     def beside(time: Ints, kind: AnyArray, region: AnyArray, top: AnyArray) -> None:
         times.append(location.clock(clock.repaired).common(time))
         tops.append(top.astype(np.int64))
-        shown = ~np.isin(region, unmeasured)
-        at, number = clock(location, time[shown]), region[shown]
-        value = np.where(kind[shown] == EventKind.LEAVE, 0, labels.value[number])
+        measured = ~np.isin(region, unmeasured)
+        at, number = clock(location, time[measured]), region[measured]
+        value = np.where(kind[measured] == EventKind.LEAVE, 0, labels.value[number])
         parts.append(_rows(at, EVENT, labels.type[number], value))
 
     off = [i for i, region in enumerate(store.regions) if region_activity(region) is Activity.UNMEASURED]
     unmeasured = np.array(off, np.int64)
-    begin, end, doing = class_states(store, here, Rules(repaired=clock.repaired), beside)
+    begin, end, doing = class_states(store, index, Rules(repaired=clock.repaired), beside)
     if begin.size:
         time = np.concatenate([np.empty(0, np.int64), *times])
         top = np.concatenate([np.empty(0, np.int64), *tops])
         parts.insert(
             0, _states(begin, end, ACTIVITY_OF_CLASS[doing].astype(np.int64), time, top, labels, clock)
         )
-    for _, rows in stretches(store, here, "collectives", "metrics"):
+    for _, rows in stretches(store, index, "collectives", "metrics"):
         calls, metrics = rows["collectives"], rows["metrics"]
         at = clock(location, calls["begin"])
-        root = (calls["root"] == here).astype(np.int64)
+        root = (calls["root"] == index).astype(np.int64)
         for kind, value in (
             (tb.SENT, calls["sent"]),
             (tb.RECEIVED, calls["received"]),
@@ -257,15 +257,15 @@ def _lines_of(
         )
         parts.append(_rows(clock(location, metrics["time"]), EVENT, kinds, whole.astype(np.int64)))
     for sent, arrival, peer, size, tag in store.blocks(
-        "links", here, "time", "arrival", "peer", "bytes", "tag"
+        "links", index, "time", "arrival", "peer", "bytes", "tag"
     ):
         come = np.empty_like(arrival)
         for other in np.unique(peer).tolist():
             of = peer == other
             come[of] = clock(store.locations[other], arrival[of])
-        known = threads.thread[peer] >= 0
+        named = threads.thread[peer] >= 0
         sent_lines = _rows(clock(location, sent), COMMUNICATION, threads.thread[peer], come, size, tag)
-        parts.append(sent_lines[known])
+        parts.append(sent_lines[named])
     lines = np.concatenate(parts) if parts else np.empty((0, 6), np.int64)
     return lines[np.argsort(lines[:, _TIME], kind="stable")]
 
@@ -347,10 +347,10 @@ def digits(buffer: Bytes, at: int, value: int) -> int:
         buffer[at] = 45
         at += 1
         value = -value
-    size, rest = 1, value // 10
-    while rest > 0:
+    size, left = 1, value // 10
+    while left > 0:
         size += 1
-        rest //= 10
+        left //= 10
     for i in range(size):
         buffer[at + size - 1 - i] = 48 + value % 10
         value //= 10

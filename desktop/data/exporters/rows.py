@@ -22,7 +22,7 @@ class Cursor:
         self._table, self._names = TABLES[table], tuple(TABLES[table])
         self._key = "begin" if table == "collectives" else "time"
         self._blocks = source.blocks(table, location, rows=ROWS)
-        self._rest = self._read()
+        self._pending = self._read()
 
     def _read(self) -> Columns:
         block = next(self._blocks, None)
@@ -32,20 +32,20 @@ class Cursor:
 
     def ahead(self) -> int | None:
         """The time of the last of the next rows; None: there are no more."""
-        time = self._rest[self._key]
+        time = self._pending[self._key]
         return int(time[-1]) if time.size else None
 
     def until(self, end: int) -> Columns:
         """All further rows up to and including a time."""
-        taken: list[Columns] = []
+        parts: list[Columns] = []
         while True:
-            rest, time = self._rest, self._rest[self._key]
+            pending, time = self._pending, self._pending[self._key]
             n = int(np.searchsorted(time, end, "right"))
-            taken.append({name: column[:n] for name, column in rest.items()})
+            parts.append({name: column[:n] for name, column in pending.items()})
             if n < time.size or not time.size:
-                self._rest = {name: column[n:] for name, column in rest.items()}
-                return {name: np.concatenate([one[name] for one in taken]) for name in self._names}
-            self._rest = self._read()
+                self._pending = {name: column[n:] for name, column in pending.items()}
+                return {name: np.concatenate([one[name] for one in parts]) for name in self._names}
+            self._pending = self._read()
 
 
 def stretches(source: EventSource, location: int, *tables: str) -> Iterator[tuple[int, dict[str, Columns]]]:
@@ -66,12 +66,12 @@ def communicator_members(store: TraceStore, address: Ints) -> dict[int, set[int]
     """
     members: dict[int, set[int]] = {}
     for i in range(len(store.locations)):
-        here = int(address[i])
+        location = int(address[i])
         for table, other in (("messages", "peer"), ("collectives", "root")):
             for number, partner in store.blocks(table, i, "communicator", other):
                 pairs = np.unique(np.stack([number.astype(np.int64), partner.astype(np.int64)]), axis=1)
                 for comm, named in pairs.T.tolist():
-                    members.setdefault(comm, set()).update({here, named} - {-1})
+                    members.setdefault(comm, set()).update({location, named} - {-1})
     return members
 
 

@@ -17,8 +17,8 @@ def importer(format_id: str) -> Importer:
     """The importer with that id; ValueError if there is none."""
     if format_id not in FORMATS:
         raise ValueError(f"there is no format {format_id!r}, known are {', '.join(FORMATS)}")
-    chosen: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
-    return chosen
+    one: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
+    return one
 
 
 def detect(path: Path) -> Importer:

@@ -205,9 +205,9 @@ def read_curve(
             yield time, level
         progress.step(done, total, "reading rows")
     if rows < 2:
-        what = "has only one row" if rows else "has no row of numbers"
+        reason = "has only one row" if rows else "has no row of numbers"
         hint = "a curve needs at least two rows, the last one gives the end time"
-        raise TraceFormatError(what, file=path, hint=hint)
+        raise TraceFormatError(reason, file=path, hint=hint)
 
 
 def _parse(item: NumberedBlock) -> tuple[bytes, int, int, Floats, Floats, Ints]:

@@ -143,12 +143,12 @@ class ReadTask:
     tells: whether this import reports the stream's findings, if several imports read it.
     """
 
-    def __init__(self, number: int, processes: list[int], wanted: dict[int, bool]) -> None:
+    def __init__(self, number: int, processes: list[int], wants: dict[int, bool]) -> None:
         self.number = number
-        self.wanted = [process for process in processes if wanted[process]]
+        self.processes = [process for process in processes if wants[process]]
         self.groups = dict.fromkeys(processes, ln.UNWANTED)
-        self.groups |= {process: group for group, process in enumerate(self.wanted)}
-        self.tells = wanted[processes[0]]
+        self.groups |= {process: group for group, process in enumerate(self.processes)}
+        self.tells = wants[processes[0]]
         self.stream: Stream | None = None
         self.reading: Future[None] | None = None
 
@@ -185,8 +185,8 @@ class Trace:
         self.tell("other files", master.elsewhere, file.name)
         streams = {stream: processes for stream, processes in master.streams.items() if processes}
         if not streams:
-            what = "names no stream (in a line such as 1:1,2), so it is no master file of an OTF trace"
-            raise TraceFormatError(what, file=file, hint="copy it again")
+            reason = "names no stream (in a line such as 1:1,2), so it is no master file of an OTF trace"
+            raise TraceFormatError(reason, file=file, hint="copy it again")
         if not self.events.keys() & streams.keys():
             where = f"such as {self.files.stem}.{next(iter(streams)):x}.events"
             raise TraceFormatError("has no event files beside it", file=file, where=where, hint=_AGAIN)
@@ -202,10 +202,10 @@ class Trace:
         by_stream: dict[int, Otf1Definitions] = {}
         for stream, file in sorted(self.files.of("def").items()):
             self.progress.step(0, 0, "reading definitions")
-            known = by_stream[stream] = Otf1Definitions(file, by_stream.get(0))
-            self.tell("damaged definitions", bool(known.cut), f"{file.name}: {known.cut}")
-            self.tell("bad definitions", known.damaged, file.name)
-            self.tell("repeated definitions", known.repeated, file.name)
+            definitions = by_stream[stream] = Otf1Definitions(file, by_stream.get(0))
+            self.tell("damaged definitions", bool(definitions.cut), f"{file.name}: {definitions.cut}")
+            self.tell("bad definitions", definitions.damaged, file.name)
+            self.tell("repeated definitions", definitions.repeated, file.name)
         self.tell("definitions", 0 not in by_stream, f"{self.files.stem}.0.def")
         return by_stream.pop(0, None) or Otf1Definitions(), by_stream
 
@@ -213,8 +213,8 @@ class Trace:
         every = [self.definitions, *self.local.values()]
         resolutions = [each.resolution for each in every if each.resolution]
         # A unit of time may only be set for a trace that does not define its own.
-        chosen = self.unit != IMPORTER.unit
-        self.tell("timer resolution", not resolutions, severity="notice" if chosen else None)
+        overridden = self.unit != IMPORTER.unit
+        self.tell("timer resolution", not resolutions, severity="notice" if overridden else None)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
         self.tell(
             "odd timer resolution",
@@ -249,42 +249,42 @@ class Trace:
 
     def read(self) -> None:
         self.describe()
-        wanted = {process: self.sink.wants(index) for process, index in self.index.items()}
+        wants = {process: self.sink.wants(index) for process, index in self.index.items()}
         listed = {process for processes in self.streams.values() for process in processes}
         for process, location in self.locations.items():
-            if wanted[process] and process not in listed:
+            if wants[process] and process not in listed:
                 location.damage = "no data"
                 self.tell("no stream", where=location.name)
         tasks = deque(
             task
-            for task in (ReadTask(stream, listed, wanted) for stream, listed in self.streams.items())
-            if task.wanted
+            for task in (ReadTask(stream, listed, wants) for stream, listed in self.streams.items())
+            if task.processes
         )
         files = {task.number: self.events[task.number] for task in tasks if task.number in self.events}
         self.done, self.total = 0, sum(file.stat().st_size for file in files.values())
         stop = Event()
-        begun: deque[ReadTask] = deque()
+        running: deque[ReadTask] = deque()
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder())
-            stack.callback(lambda: deque(map(ReadTask.close, begun)))
+            stack.callback(lambda: deque(map(ReadTask.close, running)))
             pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
             stack.callback(stop.set)
-            while tasks or begun:
+            while tasks or running:
                 # One more stream than readers is queued, so that readers never wait.
-                while tasks and len(begun) <= READERS:
-                    begun.append(task := tasks.popleft())
+                while tasks and len(running) <= READERS:
+                    running.append(task := tasks.popleft())
                     if task.number in files:
                         task.stream = Stream(files[task.number], task.groups, self.span, folder)
                         task.reading = pool.submit(task.stream.read, stop)
-                self.finish(begun[0])
-                begun.popleft().close()
+                self.finish(running[0])
+                running.popleft().close()
         # A writer closes open regions when a process ends, or never does; a few uneven processes are damage.
         uneven = [process for process, balanced in self.balanced.items() if not balanced]
         if 2 * len(uneven) < len(self.balanced):
             for location in (self.locations[process] for process in uneven):
                 self.tell("open regions", where=location.name)
                 location.doubt = max(location.doubt, (location.last or 0) - (location.first or 0))
-        if all(wanted.values()) and not any(location.records for location in self.locations.values()):
+        if all(wants.values()) and not any(location.records for location in self.locations.values()):
             where = f"in {len(self.streams)} streams"
             raise TraceFormatError("has no readable events", file=self.files.master, where=where, hint=_AGAIN)
 
@@ -292,7 +292,7 @@ class Trace:
         """Wait for a stream, hand over its rows, and report what was wrong with it."""
         stream = task.stream
         if stream is None or task.reading is None:
-            for process in task.wanted:
+            for process in task.processes:
                 self.locations[process].damage = "no data"
             self.tell("event file", task.tells, f"{self.files.stem}.{task.number:x}.events")
             return
@@ -307,8 +307,8 @@ class Trace:
         rows = self.rows
         if task.number in self.local:
             rows = Otf1Rows(self.sink, self.local[task.number], self.index)
-        for process in task.wanted:
-            location, about = self.locations[process], stream.known[task.groups[process]]
+        for process in task.processes:
+            location, about = self.locations[process], stream.facts[task.groups[process]]
             location.records = int(about[ln.RECORDS])
             if location.records:
                 location.first, location.last = int(about[ln.FIRST]), int(about[ln.LAST])
@@ -319,7 +319,7 @@ class Trace:
 
     def doubt(self, task: ReadTask) -> None:
         """Mark all processes of a stream: what they did at which time is uncertain."""
-        for location in (self.locations[process] for process in task.wanted):
+        for location in (self.locations[process] for process in task.processes):
             if location.first is not None and location.last is not None:
                 location.doubt = max(location.doubt, location.last - location.first)
 
@@ -332,8 +332,8 @@ class Trace:
             return f"{name}, line {state[number]}"
 
         early = bool(text.wrong) or stream.aborted or text.unended or not stream.complete
-        for process in task.wanted:
-            location, about = self.locations[process], stream.known[task.groups[process]]
+        for process in task.processes:
+            location, about = self.locations[process], stream.facts[task.groups[process]]
             if about[ln.ENDED]:
                 self.balanced[process] = not about[ln.DEPTH]
             if not location.records:
@@ -343,11 +343,11 @@ class Trace:
                 location.damage = "ends early"
         self.tell("other records", int(state[ln.UNSTORED]), name)
         spill = stream.spills[ln.COLLECTIVES]
-        whole = 0 if spill is None else sum(spill.size(group) for group in range(len(task.wanted)))
+        whole = 0 if spill is None else sum(spill.size(group) for group in range(len(task.processes)))
         parted = int(state[ln.ORPHANS] + state[ln.OPEN])
         rare = parted <= max(1, RARE * whole)
         self.tell("collectives", parted, name, "loss" if rare else None)
-        overtaken = int(stream.known[[task.groups[process] for process in task.wanted], ln.OVERTAKEN].sum())
+        overtaken = int(stream.facts[[task.groups[one] for one in task.processes], ln.OVERTAKEN].sum())
         self.tell("collectives overlap", overtaken * (overtaken <= max(1, RARE * whole)), name)
         self.tell("comments", stream.comments_lost, name)
         if not task.tells:
@@ -363,7 +363,7 @@ class Trace:
         self.tell("other processes", int(state[ln.FOREIGN]), name)
         self.tell("nobody's records", int(state[ln.LOST]), name)
         # A writer that does not sort, or writes the place of each line, has many of them.
-        most = max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
+        most = max(1, RARE * int(stream.facts[:, ln.RECORDS].sum()))
         gaps, back = int(state[ln.GAPS]), int(state[ln.BACK])
         if gaps <= most:
             self.tell("missing lines", gaps, line(ln.FIRST_GAP))

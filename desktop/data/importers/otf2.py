@@ -103,10 +103,10 @@ class Archive:
     def read(self) -> None:
         self.define()
         self.read_marks()
-        wanted = [place for place in self.places if self.sink.wants(place.index)]
-        self.read_events(wanted)
+        places = [place for place in self.places if self.sink.wants(place.index)]
+        self.read_events(places)
         # An import of some locations does not know whether the others have events.
-        if len(wanted) == len(self.places) and all(place.location.first is None for place in self.places):
+        if len(places) == len(self.places) and all(place.location.first is None for place in self.places):
             raise self.refuse("the OTF2 archive has no readable events", f"in {len(self.places)} locations")
 
     # ---- all locations
@@ -308,8 +308,8 @@ def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, i
         )
     with explained(TraceFormatError, file=file):
         anchor = Anchor.read(file)
-    with closing(engine(anchor, RECORDS)) as opened:
-        Archive(anchor, opened, sink, progress).read()
+    with closing(engine(anchor, RECORDS)) as reader:
+        Archive(anchor, reader, sink, progress).read()
 
 
 def files(path: Path) -> list[Path]:

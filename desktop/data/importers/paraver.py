@@ -115,8 +115,8 @@ class _Reading:
         self.acts, self.messages = acts, messages
         self.labels = hd.Labels()
         self.names = Interner()
-        self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
-        self.known = np.full(2, iv.APART, np.uint8)  # by interned number
+        self.names(np.array([iv.key_of(iv.STATE + 1, state) for state in (iv.GAP, iv.OFF)], np.int64))
+        self.kinds = np.full(2, iv.APART, np.uint8)  # by interned number
         self.regions = np.zeros(0, np.int64)  # by code, -1 not defined
         self.tally = np.zeros(iv.PAIR, np.int64)
         self.of_each: list[tuple[int, Ints, Ints]] = []  # location, `iv.CARRY`, `PAIR`
@@ -174,9 +174,9 @@ class _Reading:
         bad = int(counts[list(ln.BAD)].sum())
         lines = int(counts[ln.LINES] - counts[ln.COMMENTS])
         if bad > REFUSED_SHARE * lines:
-            where = min(int(firsts[kind]) for kind in ln.BAD if firsts[kind])
-            what, hint = f"{bad} of {lines} lines cannot be read", "the file is damaged or no Paraver trace"
-            raise TraceFormatError(what, file=self.path, where=f"first in line {where}", hint=hint)
+            line = min(int(firsts[kind]) for kind in ln.BAD if firsts[kind])
+            reason, hint = f"{bad} of {lines} lines cannot be read", "the file is damaged or no Paraver trace"
+            raise TraceFormatError(reason, file=self.path, where=f"first in line {line}", hint=hint)
         if not self.lines.records.any():
             raise TraceFormatError("holds no states, events or messages", file=self.path)
         for kind, name in _LINES.items():
@@ -288,12 +288,12 @@ class _Reading:
             ids = self._ids(chunk)
             out = _room(5 * len(chunk) + 3)
             used = iv.nest(
-                chunk, ends, ids, survey.after(number), self.known, survey.stated, carry,
+                chunk, ends, ids, survey.after(number), self.kinds, survey.stated, carry,
                 tops, open_ids, open_at, scratch, *out,
             )  # fmt: skip
             yield _Chunk(index, chunk, ends, out, used)
         out = _room(4)
-        used = iv.finish(self.known, survey.stated, carry, *out)
+        used = iv.finish(self.kinds, survey.stated, carry, *out)
         self.sums += carry
         self.of_each.append((index, carry, survey.tally))
         yield _Chunk(index, np.empty(0, ln.ACT), np.empty(0, np.int64), out, used, last=True)
@@ -324,8 +324,8 @@ class _Reading:
             )
         new = self.names.values[before:].tolist()
         if new:
-            known = [self._known(key & 7, key >> 3) for key in new]
-            self.known = np.append(self.known, np.array(known, np.uint8))
+            kinds = [self._kind_of(key & 7, key >> 3) for key in new]
+            self.kinds = np.append(self.kinds, np.array(kinds, np.uint8))
         return ids
 
     def _state(self, number: int) -> tuple[str, Activity]:
@@ -333,7 +333,7 @@ class _Reading:
         label = self.labels.states.get(number, usual)
         return label, tb.state_activity(number, label)
 
-    def _known(self, kind: int, value: int) -> int:
+    def _kind_of(self, kind: int, value: int) -> int:
         if kind != iv.STATE:
             return iv.SHOWN
         activity = self._state(value)[1]
@@ -455,9 +455,9 @@ class _Reading:
         if self.called:
             apart, compared = sums[iv.APART_FROM], sums[iv.COMPARED]
             odd("states contradict MPI calls", apart, compared, lambda c, _: c[iv.CONTRADICTED])
-        there = sum(location.first is not None for location in locations)
-        report.tell(FINDINGS, "threads without data", len(locations) - there)
-        if self.stateless < there:
+        with_data = sum(location.first is not None for location in locations)
+        report.tell(FINDINGS, "threads without data", len(locations) - with_data)
+        if self.stateless < with_data:
             report.tell(FINDINGS, "threads without states", self.stateless)
         running, outside = int(self.sums[iv.RUNNING]), int(self.sums[iv.OUTSIDE])
         if self.called and abs(running - outside) > AGREEMENT * max(running, outside):

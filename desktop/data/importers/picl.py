@@ -57,17 +57,17 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
     """Define regions, operations and locations."""
     form, keys = intake.form, max(intake.keys.used, 1)
     state = np.full(tb.STATES, -1, np.int64)
-    for number, what in tb.STATE_REGIONS.items():
-        if form == tb.FORMAT_A or what.activity is Activity.UNMEASURED:
-            state[number] = sink.region(what)
+    for number, one in tb.STATE_REGIONS.items():
+        if form == tb.FORMAT_A or one.activity is Activity.UNMEASURED:
+            state[number] = sink.region(one)
     region, collective = np.full((2, keys), -1, np.int64)
     user, library, trace = np.zeros(keys, np.bool_), np.zeros(keys, np.bool_), -1
     for key, event in enumerate(intake.keys.values.tolist()):
         if not intake.paired[key] or (form == tb.FORMAT_A and event == ln.WAIT):
             continue
-        name, activity, own, together = tb.describe(form, event)
-        region[key] = sink.region(Region(name, tb.role(name), "picl" if own else "user", activity))
-        library[key] = own and (form == tb.FORMAT_A or event not in tb.WATCHED_B)
+        name, activity, in_library, together = tb.describe(form, event)
+        region[key] = sink.region(Region(name, tb.role(name), "picl" if in_library else "user", activity))
+        library[key] = in_library and (form == tb.FORMAT_A or event not in tb.WATCHED_B)
         if together:
             collective[key] = sink.text(name)
         if form == tb.FORMAT_B:
@@ -76,10 +76,10 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
     for place in places:
         place.index = sink.location(place.location)
     by_processor = {place.processor: place.index for place in reversed(places)}
-    known = np.array(sorted(by_processor), np.int64)
-    index = np.array([by_processor[processor] for processor in known.tolist()], np.int64)
+    processors = np.array(sorted(by_processor), np.int64)
+    index = np.array([by_processor[processor] for processor in processors.tolist()], np.int64)
     cpus = np.array([place.processor for place in places if place.processor >= 0], np.int64)
-    return walk.Names(region, user, library, collective, state, trace, known, index, cpus)
+    return walk.Names(region, user, library, collective, state, trace, processors, index, cpus)
 
 
 def _notes(intake: Intake) -> dict[str, object]:
@@ -143,28 +143,28 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
             *(p.notes[name] for p in places if name in p.notes), strict=True
         )
         report.add(name, severities[0], texts[0], count=sum(counts), where=f"line {min(lines)}")
-    there = [place for place in places if place.location.records and place.location.kind == "cpu"]
-    unbegun = [place for place in there if not place.begun]
-    unclosed = [place for place in there if not place.closed]
+    active = [place for place in places if place.location.records and place.location.kind == "cpu"]
+    unbegun = [place for place in active if not place.begun]
+    unclosed = [place for place in active if not place.closed]
     missing = {
         "tracing without begin": unbegun,
-        "tracing ends apart": [place for place in there if not place.ended],
-        "statistics of some": [place for place in there if not place.usable],
-        "no close of some": unclosed if 2 * len(unclosed) < len(there) else [],
+        "tracing ends apart": [place for place in active if not place.ended],
+        "statistics of some": [place for place in active if not place.usable],
+        "no close of some": unclosed if 2 * len(unclosed) < len(active) else [],
     }
     for name, late in missing.items():
-        if 0 < len(late) < len(there) or (late is unbegun and any(place.ended for place in late)):
+        if 0 < len(late) < len(active) or (late is unbegun and any(place.ended for place in late)):
             report.tell(tb.FINDINGS, name, len(late), late[0].location.name)
             _doubt(late)
-    timed = [place for place in there if place.before is not None]
+    timed = [place for place in active if place.before is not None]
     tell_far(report, [place.location for place in timed], [place.before or 0 for place in timed])
     silent = [p.location.name for p in places if not p.location.records and p.location.kind == "cpu"]
     report.tell(tb.FINDINGS, "processors without records", len(silent), "".join(silent[:1]))
-    inside = [place for place in places if place.found[tb.INSIDE, 0]]
-    within = sum(int(place.found[tb.INSIDE, 0]) for place in inside)
+    inside = [place for place in places if place.findings[tb.INSIDE, 0]]
+    within = sum(int(place.findings[tb.INSIDE, 0]) for place in inside)
     # A trace with many of them was written that way.
     if 0 < within <= RARE * sum(place.calls for place in places):
-        line = min(place.found[tb.INSIDE, 1] for place in inside)
+        line = min(place.findings[tb.INSIDE, 1] for place in inside)
         report.tell(tb.FINDINGS, "call within itself", within, f"line {line}")
         _doubt(inside)
     twins = sum(place.twins for place in places)

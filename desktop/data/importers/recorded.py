@@ -141,7 +141,7 @@ class _File:
     def blocks(self) -> Iterator[Columns]:
         """All records in order; a long call and its end are in the same block."""
         stored, tail = self.records()
-        rest = np.empty(0, RECORD)
+        pending = np.empty(0, RECORD)
         with self.path.open("rb") as stream:
             for offset, left in ((self._body, stored), (int(self.head["header"]), tail)):
                 stream.seek(offset)
@@ -150,12 +150,12 @@ class _File:
                     if not block.size:
                         return
                     left -= block.size
-                    if rest.size:
-                        block = np.concatenate((rest, block))
-                    rest = block[-1:] if block["duration"][-1] == SATURATED else block[:0]
-                    yield block[: block.size - rest.size]
-        if rest.size:
-            yield rest
+                    if pending.size:
+                        block = np.concatenate((pending, block))
+                    pending = block[-1:] if block["duration"][-1] == SATURATED else block[:0]
+                    yield block[: block.size - pending.size]
+        if pending.size:
+            yield pending
 
 
 def detect(path: Path, _head: bytes) -> bool:
@@ -187,11 +187,11 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
     TraceFormatError : no file can be read, or one is of a later version.
     """
     heads = [(file, head) for file in files(path) if (head := _head(file, sink)) is not None]
-    begun: dict[int, int] = {}  # when the first process of each spawned program began
+    starts: dict[int, int] = {}  # when the first process of each spawned program began
     for _, head in heads:
-        start = begun.get(int(head["world"]), int(head["start"]))
-        begun[int(head["world"])] = min(start, int(head["start"]))
-    worlds = sorted(begun, key=lambda world: (world != 0, begun[world]))
+        start = starts.get(int(head["world"]), int(head["start"]))
+        starts[int(head["world"])] = min(start, int(head["start"]))
+    worlds = sorted(starts, key=lambda world: (world != 0, starts[world]))
     programs = _programs([head for _, head in heads])
     recorded = [
         _file(file, head, worlds.index(int(head["world"])), program)
@@ -232,8 +232,8 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         )  # fmt: skip
     missing = 0
     for team in teams:
-        there = [file for file in recorded if file.team == team]
-        missing += max(0, int(there[0].head["size"]) - len({file.rank for file in there}))
+        team_files = [file for file in recorded if file.team == team]
+        missing += max(0, int(team_files[0].head["size"]) - len({file.rank for file in team_files}))
     if missing > 0:
         sink.report.add("missing ranks", "loss", "ranks of the run left no file", count=missing)
     total, done = sum(sum(file.records()) for file in recorded), 0
@@ -257,8 +257,8 @@ def _programs(heads: list[np.void]) -> list[int]:
         world, size, rank = int(head["world"]), int(head["size"]), int(head["rank"])
         if _process(head) in place:  # another thread
             continue
-        known = [ranks for other, ranks_in_all, ranks in programs if (other, ranks_in_all) == (world, size)]
-        free = next((ranks for ranks in known if rank not in ranks), None)
+        same = [ranks for other, ranks_in_all, ranks in programs if (other, ranks_in_all) == (world, size)]
+        free = next((ranks for ranks in same if rank not in ranks), None)
         if free is None:
             free = set()
             programs.append((world, size, free))
@@ -383,8 +383,8 @@ class _Reader:
         ranks = {(file.team, file.rank): file.location for file in reversed(recorded)}
         self._teams: dict[tuple[int, int], tuple[Columns, Columns]] = {}  # ranks, and their locations
         for team in {file.team for file in recorded}:
-            known = sorted((rank, place) for (where, rank), place in ranks.items() if where == team)
-            self._teams[team] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
+            pairs = sorted((rank, place) for (of, rank), place in ranks.items() if of == team)
+            self._teams[team] = np.array([k[0] for k in pairs], "i8"), np.array([k[1] for k in pairs], "i4")
         for file in recorded:
             process = self._process(file)
             if not file.head["thread"]:
@@ -402,9 +402,9 @@ class _Reader:
     def _region(self, name: str) -> int:
         if name not in self._regions:
             short = name.removeprefix("MPI_")
-            kind, _, what = name.partition(" ")
+            kind, _, construct = name.partition(" ")
             if kind == "OpenMP":
-                region = Region(name, _OPENMP.get(what, "function"), "openmp")
+                region = Region(name, _OPENMP.get(construct, "function"), "openmp")
             elif name == OFF:
                 region = Region(name, "artificial", "", Activity.UNMEASURED)
             elif short == name:
@@ -420,21 +420,21 @@ class _Reader:
         members: list[int] = []
         number = -1
         for record in block[special]:
-            own = int(record["communicator"])
+            handle = int(record["communicator"])
             if record["call"] == COMMUNICATOR:
                 key = int(record["begin"]), int(record["peer"]), process.program
                 number = self._numbers.setdefault(key, len(self._numbers))
-                process.number[own] = number
-                process.size[own] = int(record["duration"])
+                process.number[handle] = number
+                process.size[handle] = int(record["duration"])
                 members = []
             elif record["call"] == MEMBERS:
                 four = np.array([record["peer"], record["tag"]], "i4").tolist()
                 members += four + np.array([record["amount"]], "u8").view("i4").tolist()
-                there = [rank for rank in members if rank >= 0]
-                if there != sorted(there) and number not in self.reordered:
+                ranks = [rank for rank in members if rank >= 0]
+                if ranks != sorted(ranks) and number not in self.reordered:
                     self.reordered.append(number)
                 members = members[-1:]
-            elif own < LONGEST_NAME:
+            elif handle < LONGEST_NAME:
                 parts = texts.setdefault(int(record["duration"]), [])
                 parts.append(record["begin"].tobytes() + record["peer"].tobytes() + record["tag"].tobytes())
                 parts[-1] += record["amount"].tobytes()
@@ -522,8 +522,8 @@ class _Reader:
             name = b"".join(texts.get(number, [])).rstrip(b"\0").decode("utf-8", "replace")
             if NAMED <= number < NAMED + regions.size:
                 name = self._process(file).names[number - NAMED]
-            own = ~whole & (block["duration"][which] == number)
-            region[own] = self._region(name or f"region {number}")
+            of_number = ~whole & (block["duration"][which] == number)
+            region[of_number] = self._region(name or f"region {number}")
         kind = np.where(call == LEAVE, 1, 0)
         # MPI_Pcontrol(0) stops the recording, any other level resumes it.
         for i in np.flatnonzero(
@@ -544,9 +544,9 @@ class _Reader:
         return np.asarray(np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)])
 
     def _peers(self, file: _File, ranks: Columns) -> NDArray[np.int32]:
-        known, locations = self._teams[file.team]
-        at = np.minimum(np.searchsorted(known, ranks), known.size - 1)
-        result: NDArray[np.int32] = np.where(known[at] == ranks, locations[at], -1).astype("i4")
+        numbers, locations = self._teams[file.team]
+        at = np.minimum(np.searchsorted(numbers, ranks), numbers.size - 1)
+        result: NDArray[np.int32] = np.where(numbers[at] == ranks, locations[at], -1).astype("i4")
         return result
 
     def _messages(
@@ -569,13 +569,13 @@ class _Reader:
         # Persistent requests are posted when they are started.
         which = np.flatnonzero((kind >= 0) & (block["peer"] != NOBODY))
         kind = kind[which]
-        own = block["communicator"][which]
+        handle = block["communicator"][which]
         self._sink.append(
             "messages", file.location,
             time=np.where(kind == MessageKind.RECV, end[which], begin[which]),
             kind=kind.astype("u1"),
             peer=self._peers(file, block["peer"][which].astype("i8")),
-            communicator=process.number[own],
+            communicator=process.number[handle],
             tag=block["tag"][which].astype("i8"),
             bytes=(block["amount"][which] & np.uint64((1 << 40) - 1)).astype("i8"),
             request=request[which],
@@ -590,17 +590,17 @@ class _Reader:
         call = np.where(started, block["tag"], block["call"]).clip(0, len(kinds.operation) - 1)
         which = np.flatnonzero((kinds.operation[call] >= 0) & ((block["call"] < COMMUNICATOR) | started))
         block, call = block[which], call[which]
-        own = block["communicator"]
+        handle = block["communicator"]
         amount = (block["amount"] & np.uint64((1 << 40) - 1)).astype("i8")
         at_root = (block["peer"] == file.rank).astype("i8")
         sent, received = (
             amount * kinds.share[call, at_root, side, 0]
-            + amount * process.size[own] * kinds.share[call, at_root, side, 1]
+            + amount * process.size[handle] * kinds.share[call, at_root, side, 1]
             for side in (0, 1)
         )
         self._sink.append(
             "collectives", file.location, begin=begin[which], end=end[which],
-            operation=kinds.operation[call].astype("u4"), communicator=process.number[own],
+            operation=kinds.operation[call].astype("u4"), communicator=process.number[handle],
             root=self._peers(file, block["peer"].astype("i8")), sent=sent, received=received,
         )  # fmt: skip
 

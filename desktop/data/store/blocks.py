@@ -59,7 +59,7 @@ class Blocks:
         while size > self.block * BLOCKS:
             self.block *= 2
         self._state = np.zeros(-(-size // self.block), np.uint8)
-        self._kept_as = place.with_suffix(".blocks")
+        self._state_file = place.with_suffix(".blocks")
         with self._writing():
             place.parent.mkdir(parents=True, exist_ok=True)
             _make_room(place)
@@ -68,12 +68,12 @@ class Blocks:
             if place.stat().st_size == size:
                 self._recall()
             self._file.truncate(size)
-        self._begun = int(np.count_nonzero(self._state))
+        self._started = int(np.count_nonzero(self._state))
         with self.opening:
             self._open[place] = self
 
     @classmethod
-    def opened(cls, place: Path) -> Blocks | None:
+    def in_use(cls, place: Path) -> Blocks | None:
         """The blocks of a store that is open, for one more user; None if it is not open."""
         with cls.opening:
             blocks = cls._open.get(place)
@@ -89,7 +89,7 @@ class Blocks:
         ------
         StoreError : the store is on another machine and not open.
         """
-        blocks = cls.opened(place)
+        blocks = cls.in_use(place)
         if blocks is None and place.parent == remote_folder():
             raise StoreError(
                 "holds parts of a trace on another machine", file=place, hint="open the trace there"
@@ -105,9 +105,9 @@ class Blocks:
             self._open.pop(self.place, None)
         self._close()
         with self._changed, suppress(OSError):
-            if int(np.count_nonzero(self._state)) != self._begun:
+            if int(np.count_nonzero(self._state)) != self._started:
                 os.fsync(self._file.fileno())
-                write_bytes(self._kept_as, np.packbits(self._state == _HERE).tobytes())
+                write_bytes(self._state_file, np.packbits(self._state == _HERE).tobytes())
             self._file.close()
 
     @property
@@ -117,7 +117,7 @@ class Blocks:
 
     def _recall(self) -> None:
         with suppress(OSError):
-            bits = np.frombuffer(self._kept_as.read_bytes(), np.uint8)
+            bits = np.frombuffer(self._state_file.read_bytes(), np.uint8)
             if bits.size == -(-self._state.size // 8):
                 self._state[:] = _HERE * np.unpackbits(bits)[: self._state.size]
 
@@ -143,39 +143,39 @@ class Blocks:
         ------
         StoreError : they cannot be fetched.
         """
-        wanted = self._blocks_of(ranges)
-        helpers = min(REQUESTS, -(-wanted.size * self.block // AT_ONCE)) - 1
+        blocks = self._blocks_of(ranges)
+        helpers = min(REQUESTS, -(-blocks.size * self.block // AT_ONCE)) - 1
         job, over = progress or at_work() or Progress(), Event()
 
         def help_out() -> None:
             with working(job), suppress(DesktopError, Cancelled):
-                self._bring(wanted, over, job)
+                self._bring(blocks, over, job)
 
         threads = [Thread(target=help_out, name="bytes", daemon=True) for _ in range(helpers)]
         for thread in threads:
             thread.start()
         try:
-            self._bring(wanted, over, job, progress, text)
+            self._bring(blocks, over, job, progress, text)
         finally:
             over.set()
             for thread in threads:
                 thread.join()
 
     def _bring(
-        self, wanted: Ints, over: Event, job: Progress, progress: Progress | None = None, text: str = ""
+        self, blocks: Ints, over: Event, job: Progress, progress: Progress | None = None, text: str = ""
     ) -> None:
         """Fetch these blocks, some may come by other threads, until `over` is set or `job` is cancelled."""
-        whole = wanted.size
-        while wanted.size and not over.is_set():
+        whole = blocks.size
+        while blocks.size and not over.is_set():
             if job.cancelled:
                 raise Cancelled
             if progress is not None:
-                progress.step(whole - wanted.size, whole, text)
+                progress.step(whole - blocks.size, whole, text)
             with self._changed:
-                mine = wanted[self._state[wanted] == _MISSING][: AT_ONCE // self.block]
+                mine = blocks[self._state[blocks] == _MISSING][: AT_ONCE // self.block]
                 if not mine.size:
                     self._changed.wait(0.2)
-                    wanted = wanted[self._state[wanted] != _HERE]
+                    blocks = blocks[self._state[blocks] != _HERE]
                     continue
                 self._state[mine] = _COMING
             try:
@@ -187,7 +187,7 @@ class Blocks:
                     self._changed.notify_all()
             if left.size:
                 raise StoreError("the other machine does not send what it was asked for", file=self.place)
-            wanted = wanted[self._state[wanted] != _HERE]
+            blocks = blocks[self._state[blocks] != _HERE]
 
     def _blocks_of(self, ranges: Ranges) -> Ints:
         """Numbers of the blocks that hold these bytes and are not here."""
@@ -236,13 +236,13 @@ def remote_folder() -> Path:
 def _make_room(place: Path) -> None:
     """Remove the least recently used files, and former states of the same store."""
     family = place.name.rsplit("-", 1)[0]
-    there = sorted(
+    files = sorted(
         (status.st_mtime, getattr(status, "st_blocks", status.st_size // 512) * 512, path)
         for path in place.parent.glob("*.h5")
         for status in [path.stat()]
     )
-    held = sum(size for _, size, _ in there)
-    for _, size, path in there:
+    held = sum(size for _, size, _ in files)
+    for _, size, path in files:
         if path == place or path in Blocks._open:
             continue
         if held > BYTES or path.name.rsplit("-", 1)[0] == family:

@@ -79,14 +79,14 @@ class Description:
         return len(getattr(self, kind))
 
 
-def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
-    """The description as bytes for the file, with all locations or only those in `own`.
+def encode(d: Description, selected: Sequence[int] | None = None) -> bytes:
+    """The description as bytes for the file, with all locations or only those in `selected`.
 
     Raises
     ------
     ValueError : a number in it is infinite or NaN.
     """
-    own = range(len(d.locations)) if own is None else own
+    selected = range(len(d.locations)) if selected is None else selected
     # Not `asdict` of the whole: with many locations that takes longer than everything else.
     plain = {one.name: getattr(d, one.name) for one in fields(Description)} | {
         "source": asdict(d.source),
@@ -95,9 +95,9 @@ def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
         # JSON has no infinity.
         "locations": [
             vars(at) if math.isfinite(at.half_width) else vars(at) | {"half_width": None}
-            for at in (d.locations[i] for i in own)
+            for at in (d.locations[i] for i in selected)
         ],
-        "tallies": [vars(d.tallies[i]) for i in own],
+        "tallies": [vars(d.tallies[i]) for i in selected],
         "regions": [vars(region) for region in d.regions],
         "metrics": {name: vars(metric) for name, metric in d.metrics.items()},
         "report": [vars(finding) for finding in d.report],

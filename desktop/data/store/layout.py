@@ -102,12 +102,12 @@ def as_declared(
     block = {}
     size = None
     for name, dtype in types.items():
-        given = np.asarray(columns[name])
-        size = given.size if size is None else size
-        if given.shape != (size,):
-            raise ValueError(f"{table}.{name}: has shape {given.shape}, expected ({size},)")
-        block[name] = given.astype(dtype, copy=False)
-        if not np.can_cast(given.dtype, dtype) and not np.array_equal(block[name], given):
+        column = np.asarray(columns[name])
+        size = column.size if size is None else size
+        if column.shape != (size,):
+            raise ValueError(f"{table}.{name}: has shape {column.shape}, expected ({size},)")
+        block[name] = column.astype(dtype, copy=False)
+        if not np.can_cast(column.dtype, dtype) and not np.array_equal(block[name], column):
             raise ValueError(f"{table}.{name}: has values that do not fit into {dtype}")
     return block
 

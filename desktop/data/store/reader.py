@@ -120,23 +120,23 @@ class TraceStore(Description):
 
     def _chunk_places(self, table: str, name: str) -> Ints:
         """(chunks, 3) of a column: where each chunk begins in the file, its bytes, the filters it skips."""
-        known = self._places.get((table, name))
-        if known is None:
+        places = self._places.get((table, name))
+        if places is None:
             dataset, (_, size, _) = self._tables[table][name], self._packed[table, name]
-            known = np.zeros((-(-dataset.size // size), 3), np.int64)
+            places = np.zeros((-(-dataset.size // size), 3), np.int64)
 
             def note(chunk: h5py.h5d.StoreInfo) -> None:
                 number = chunk.chunk_offset[0] // size
-                if number < len(known):
-                    known[number] = chunk.byte_offset, chunk.size, chunk.filter_mask
+                if number < len(places):
+                    places[number] = chunk.byte_offset, chunk.size, chunk.filter_mask
 
             try:
                 with self._lock:
                     dataset.id.chunk_iter(note)
             except (OSError, RuntimeError, ValueError) as error:
                 raise self.damaged(f"chunks of {table} cannot be found") from error
-            self._places[table, name] = known
-        return known
+            self._places[table, name] = places
+        return places
 
     def skeleton(self) -> Ints:
         """(n, 2) first byte and bytes of what another machine fetches first: the whole file but the slot and

@@ -33,7 +33,7 @@ _HEAD = struct.Struct("<8s32sQQ32s")
 #: Recorded runs of 4 to 32 locations take 440 to 5200 per phase, between a third and twice this estimate.
 _PHASES, _PHASE, _LOCATION, _REGION = 12, 1200, 130, 24
 #: Entries of one key that are tried: more than one are damaged only if somebody made them so.
-_TRIED = 8
+_TRIES = 8
 
 
 def room(locations: int, regions: int) -> int:
@@ -66,10 +66,10 @@ class Slot:
         """The latest undamaged content stored for a `key` of 32 bytes; None if there is none."""
         with suppress(OSError), self._open("rb") as file:
             held = self._held(file)
-            tried = [
-                _content(held, one) for one in [one for one in _entries(held) if one.key == key][:_TRIED]
+            contents = [
+                _content(held, one) for one in [one for one in _entries(held) if one.key == key][:_TRIES]
             ]
-            return next((content for content in tried if content is not None), None)
+            return next((content for content in contents if content is not None), None)
         return None
 
     def put(self, key: bytes, content: bytes) -> bool:
@@ -83,7 +83,7 @@ class Slot:
             if not before.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
                 return False  # the superuser can write, but must not
             held = self._held(file)
-            last = next((one for one in _entries(held)[:_TRIED] if _content(held, one) is not None), None)
+            last = next((one for one in _entries(held)[:_TRIES] if _content(held, one) is not None), None)
             at, number = (0, 1) if last is None else (_end(last) % self._size, last.number + 1)
             about = _MARK, key, number % (1 << 64), len(content)
             total = sha256(_HEAD.pack(*about, b"") + content).digest()

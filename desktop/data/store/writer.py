@@ -102,7 +102,7 @@ class StoreWriter(Description):
         self._regions: dict[tuple[str, str, str], int] = {}
         self._texts: dict[str, int] = {}
         self._tables: dict[str, _TableWriter] = {}
-        self._kept = Chunks()
+        self._recent = Chunks()
         self._enters = np.zeros(0, np.int64)  # per region, of the location whose events are being appended
         self._recorded = np.zeros(0, bool)  # per region: whether it was recorded, not made up by the importer
         self._span: list[tuple[int, int] | None] = []
@@ -167,8 +167,8 @@ class StoreWriter(Description):
         return index
 
     def metric(self, name: str, about: MetricAbout) -> int:
-        known, named, more = self.metrics, name, 1
-        while known.setdefault(named, about) != about:
+        metrics, named, more = self.metrics, name, 1
+        while metrics.setdefault(named, about) != about:
             more += 1
             named = f"{name} ({more})"
         return self.text(named)
@@ -279,9 +279,9 @@ class StoreWriter(Description):
             for table in declared:
                 # partial store, first row and number of rows of every location
                 places = np.zeros((len(self.locations), 3), np.int64)
-                for number, (store, own, _) in enumerate(parts):
-                    places[own, 0] = number
-                    places[own, 1:] = store.places(table)
+                for number, (store, targets, _) in enumerate(parts):
+                    places[targets, 0] = number
+                    places[targets, 1:] = store.places(table)
                 used = np.flatnonzero(places[:, 2])
                 if used.size:
                     with _writing(self.path):
@@ -294,7 +294,7 @@ class StoreWriter(Description):
                 self._file.require_group(group).create_group(table),
                 columns,
                 table,
-                self._kept if group == "tables" else None,
+                self._recent if group == "tables" else None,
             )
         return self._tables[table]
 
@@ -327,9 +327,9 @@ class StoreWriter(Description):
                 where=f"location {self.locations[location].id}, {table}",
                 hint="the file is damaged",
             )
-        known = self.locations[location]
-        known.first = first if known.first is None else min(known.first, first)
-        known.last = last if known.last is None else max(known.last, last)
+        place = self.locations[location]
+        place.first = first if place.first is None else min(place.first, first)
+        place.last = last if place.last is None else max(place.last, last)
         span = self._span[location] or (first, last)
         self._span[location] = (min(span[0], first), max(span[1], last))
 
@@ -367,10 +367,10 @@ class StoreWriter(Description):
         self.complete()
         self._beside.shutdown()
         self._release()
-        own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
+        owned = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
-            writer.finish(own)
-        text = encode(self, own)
+            writer.finish(owned)
+        text = encode(self, owned)
         if len(text) > DESCRIPTION_LIMIT:
             raise StoreError("the trace defines too many names to be stored", file=self.path)
         self._file.create_dataset(
@@ -381,7 +381,7 @@ class StoreWriter(Description):
             compression_opts=1,
         )
         if self._only is None and "curve" not in self._tables:
-            _lay_out(self._file, room(len(own), len(self.regions)))
+            _lay_out(self._file, room(len(owned), len(self.regions)))
         self._file.attrs["format"] = np.bytes_(FORMAT)  # fixed length; others lie in a heap without checksums
         self._file.attrs["schema"] = SCHEMA
         self._file.close()
@@ -403,7 +403,7 @@ class _TableWriter:
     def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, recent: Chunks | None) -> None:
         self.group = group
         self.table = table
-        self._kept = recent  # None: these rows are not read again
+        self._recent = recent  # None: these rows are not read again
         self.index: dict[int, tuple[int, int]] = {}
         self.location = -1
         self.flushed = 0
@@ -449,7 +449,7 @@ class _TableWriter:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
-            if take == CHUNK and self._kept is None:  # directly, without a copy
+            if take == CHUNK and self._recent is None:  # directly, without a copy
                 self.filled = take
                 self._flush({name: block[name][done : done + take] for name in self.buffers})
                 done += take
@@ -497,7 +497,7 @@ class _TableWriter:
         return np.concatenate(pieces)
 
     def _chunk(self, name: str, number: int) -> AnyArray:
-        recent = self._kept or Chunks()
+        recent = self._recent or Chunks()
         key = (self.table, name, number)
         chunk = recent.get(key)
         if chunk is None:
@@ -540,8 +540,8 @@ class _TableWriter:
         for name, dataset in self.datasets.items():
             buffer = chunk[name]
             dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
-            if self._kept is not None:
-                self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
+            if self._recent is not None:
+                self._recent.put((self.table, name, self.flushed // CHUNK), buffer)
                 self.buffers[name] = np.empty_like(buffer)
         self.flushed += self.filled
         self.filled = 0

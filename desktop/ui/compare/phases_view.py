@@ -49,7 +49,7 @@ COLUMNS = (
         )
     ),
 )
-#: What the chart shows (`desktop.data.phase_scaling_words.SHOWN`).
+#: What the chart shows (`desktop.data.phase_scaling_words.QUANTITIES`).
 _SHOWN = {"time": "Time", "share": "Part of the run", "cost": "Processors × time", "efficiency": "Efficiency"}
 
 

@@ -12,7 +12,7 @@ from desktop.core.units import percent
 from desktop.data.columns import Column, TableRow
 from desktop.data.places import Spot, first_choice
 from desktop.data.syntax import read_source
-from desktop.data.templates import MOST, TEMPLATES, Asked, home_of, variables_in
+from desktop.data.templates import MOST, TEMPLATES, Request, home_of, variables_in
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import asked_path, beside, button, choices, form, lay_out, quiet, row, set_up, titled
@@ -38,7 +38,7 @@ class NewExperimentDialog(Dialog):
         self._spots: tuple[Spot, ...] = ()
         self._ticked: set[str] = set()
         self._source: Path | None = None
-        self._last_request = Asked("compiler")
+        self._last_request = Request("compiler")
         kinds = {one.name: f"{one.name}: {one.text}" for one in TEMPLATES.values()}
         self.kind = choices(kinds, act=lambda _: self.look(), name="Kind of the program")
         self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
@@ -99,10 +99,10 @@ class NewExperimentDialog(Dialog):
     # ---- what is asked for
 
     @property
-    def request(self) -> Asked:
+    def request(self) -> Request:
         """The request that the fields make; raises nothing, as problems are reported by `look`."""
         program = self.program.text().strip()
-        return Asked(
+        return Request(
             str(self.kind.currentData()),
             Path(program) if program else None,
             tuple(spot.key for spot in self._spots if spot.key in self._ticked),

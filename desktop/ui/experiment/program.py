@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QInputDialog, QLineEdit
 from desktop.core.units import quantity
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import UNITS, Experiment, Factor, Response, Switch
-from desktop.data.pilot import PILOT, SIZES, STEP, taken
+from desktop.data.pilot import PILOT, SIZES, STEP, tuned
 from desktop.data.places import find_places
 from desktop.ui.experiment.parts import ErrandDialog, Step, command_list, described, shown_words, typed_words
 from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
@@ -195,7 +195,7 @@ class ProgramStep(Step):
         self.pilot_words.setVisible(pilot is not None)
         experiment = new.project.experiment
         sizes = pilot.sizes if pilot is not None else {}
-        self.take.setVisible(bool(pilot and sizes and experiment and taken(experiment, pilot) != experiment))
+        self.take.setVisible(bool(pilot and sizes and experiment and tuned(experiment, pilot) != experiment))
         if pilot is not None:
             hint = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
             self.pilot_words.setText(f"Pilot: {pilot.reason}.{hint}")
@@ -219,7 +219,7 @@ class ProgramStep(Step):
         """Take the delays that the pilot found."""
         pilot = self.bench.snapshot.pilot
         if pilot is not None and pilot.sizes:
-            self.bench.edit("use the delays of the pilot", taken(experiment, pilot))
+            self.bench.edit("use the delays of the pilot", tuned(experiment, pilot))
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""

@@ -8,7 +8,7 @@ from desktop.core.effects import Effects
 from desktop.core.units import capital, count, digits, with_unit
 from desktop.data.answer import SptAnswer
 from desktop.data.chart import Content
-from desktop.data.columns import shown_texts, table
+from desktop.data.columns import cell_texts, table
 from desktop.data.experiment import Experiment, Factor
 from desktop.data.report import Paragraph, Picture, Points, Report, ReportTable, Section, Slide, today
 from desktop.ui.experiment import charts
@@ -102,7 +102,7 @@ def _sheet(
     """Columns of a table of the window, by their titles; so many at the `left` are words."""
     columns, lines = rows
     selected = [next(c for c in columns if c.title == heading) for heading in titles]
-    head, *body = shown_texts(table(columns, lines)[0], selected)
+    head, *body = cell_texts(table(columns, lines)[0], selected)
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 

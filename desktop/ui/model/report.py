@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from desktop.core.factor_intervals import VERDICTS
 from desktop.core.units import capital, count
-from desktop.data.columns import shown_texts
+from desktop.data.columns import cell_texts
 from desktop.data.report import (
     Block,
     Paragraph,
@@ -111,7 +111,7 @@ def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: i
     """Columns of a sheet as the window shows them; so many at the `left` are words."""
     assert sheet.frame is not None
     by_name = {column.name: column for column in sheet.columns}
-    head, *body = shown_texts(sheet.frame, [by_name[name] for name in names])
+    head, *body = cell_texts(sheet.frame, [by_name[name] for name in names])
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 

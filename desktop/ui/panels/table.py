@@ -10,7 +10,7 @@ from PySide6.QtCore import QModelIndex
 
 from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
-from desktop.data.columns import Column, Texts, shown_texts
+from desktop.data.columns import Column, Texts, cell_texts
 from desktop.ui.pages import lay_out, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.tables import FrameView, tab_separated
@@ -100,7 +100,7 @@ def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, quantity: CurveQuantity
     """Headings and rows of the table as they stand on paper, in the words of the window."""
     named = ("name",) if any(row.name for row in rows) else ()
     columns = [c for c in columns_of(quantity) if c.name in (*ON_PAPER, *named)]
-    return shown_texts(arrays_of(rows, fit, quantity), columns)
+    return cell_texts(arrays_of(rows, fit, quantity), columns)
 
 
 class TablePanel(Panel):

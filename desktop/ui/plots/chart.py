@@ -33,9 +33,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QToolTip
 
 from desktop.core.arrays import Bytes, Flags, Floats
-from desktop.core.units import asked_unit
+from desktop.core.units import preferred_unit
 from desktop.data import chart
-from desktop.data.chart import AxisChoice, Content, Layout, Series, Way
+from desktop.data.chart import AxisChoice, AxisName, Content, Layout, Series
 from desktop.printing import printable
 from desktop.ui.chart_sheet import LINE, MIDDLE, OVER, PIXEL, Painter
 from desktop.ui.drawing import Fill, Ink, Outlines, QtSheet, SheetText, Stroke
@@ -176,7 +176,7 @@ class Chart(PlotView):
 
     def __init__(self, name: str, help_at: str = "") -> None:
         self._content = Content(chart.Axis(""), chart.Axis(""))
-        self._choices: dict[Way, AxisChoice] = {}
+        self._choices: dict[AxisName, AxisChoice] = {}
         self._grid = True
         self._layout: Layout | None = None
         self._built: object = None
@@ -259,7 +259,7 @@ class Chart(PlotView):
         if not content.shown or not content.axes or content.cells is not None:
             return []
         options = []
-        axes: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
+        axes: tuple[tuple[AxisName, chart.Axis, tuple[float, float]], ...] = (
             ("x", content.x, layout.x), ("y", content.y, layout.y),
         )  # fmt: skip
         for name, axis, ends in axes:
@@ -271,7 +271,7 @@ class Chart(PlotView):
                 options.append(plot_menu.AxisOption(name, axis.title, low, high, free, log))
         return options
 
-    def choose_axis(self, axis: Way, choice: AxisChoice) -> None:
+    def choose_axis(self, axis: AxisName, choice: AxisChoice) -> None:
         """Choose range and scale of an axis; without ends it follows the values again."""
         self._choices = self._choices | {axis: choice}
         self._rebuild()
@@ -305,14 +305,14 @@ class Chart(PlotView):
 
     def prepare(self, dpr: float) -> None:
         size, font = self.viewport().size(), self.font()
-        key = (size.width(), size.height(), font, self._theme, dpr, asked_unit())
+        key = (size.width(), size.height(), font, self._theme, dpr, preferred_unit())
         if key == self._built:
             return
         self._built, self._dpr, self._still = key, dpr, None
         metrics = QFontMetricsF(font)
         layout = self._layout = chart.lay_out(
             self.content, size.width(), size.height(), metrics.height(),
-            lambda text: metrics.horizontalAdvance(printable(text)), asked_unit(), whole=True,
+            lambda text: metrics.horizontalAdvance(printable(text)), preferred_unit(), whole=True,
         )  # fmt: skip
         for item in self._layers:
             item.place(QRectF(self.viewport().rect()))
@@ -356,7 +356,7 @@ class Chart(PlotView):
 
     # ---- what is chosen along an axis: it follows fast changes
 
-    def set_chosen(self, chosen: chart.Chosen | None) -> None:
+    def set_chosen(self, chosen: chart.Highlight | None) -> None:
         """Move the chosen mark without drawing anything else again."""
         old = self._content.chosen
         if chosen == old:
@@ -374,7 +374,7 @@ class Chart(PlotView):
             layout = self._layout = replace(layout, legend=legend)
         self.dirty(*(rect for mark in (old, chosen) for rect in self._reached(layout, mark)))
 
-    def _reached(self, layout: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
+    def _reached(self, layout: Layout, chosen: chart.Highlight) -> Iterable[QRectF]:
         """The rectangles in which the chosen mark is drawn."""
         if chosen.label:
             yield QRectF(0, 0, self.width(), layout.top - OVER)

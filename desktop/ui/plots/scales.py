@@ -11,7 +11,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core.ticks import Ticks
-from desktop.core.units import TIME_UNITS, asked_unit, quantity
+from desktop.core.units import TIME_UNITS, preferred_unit, quantity
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import V, at_share, share
@@ -25,12 +25,12 @@ _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 def words(replaced: Mapping[str, str] | None = None) -> Words:
     """How plots over time and their figures write values: in the unit of time that the user has chosen."""
-    return Words(replaced, asked_unit(), quantity)
+    return Words(replaced, preferred_unit(), quantity)
 
 
 def format_time(t: float, resolution: float) -> str:
     """A time with the digits that `resolution` (seconds, such as one pixel's) deserves."""
-    scale, unit = asked_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
+    scale, unit = preferred_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
     decimals = max(0, math.ceil(math.log10(scale / resolution))) if resolution > 0 else 6
     return f"{t / scale:.{min(decimals, 15)}f} {unit}".replace("-", "−")
 

@@ -15,7 +15,7 @@ from desktop.core.arrays import Floats
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
 from desktop.data import sweep_charts
-from desktop.data.chart import Chosen, Content
+from desktop.data.chart import Content, Highlight
 from desktop.data.sweep_charts import Beyond, Row
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots.chart import Chart
@@ -47,7 +47,7 @@ class SweepPlot(Chart):
         self.set_chosen(self._selection())
 
     @abstractmethod
-    def _selection(self) -> Chosen | None:
+    def _selection(self) -> Highlight | None:
         """The marks on the chosen n and the one under the pointer."""
 
     def covers(self, n: int) -> bool:
@@ -182,7 +182,7 @@ class EpsilonPlot(SweepPlot):
             return float(self._epsilon[n - self._first])
         return self._beyond[1] if self._beyond is not None and self._beyond[0] == n else None
 
-    def _selection(self) -> Chosen | None:
+    def _selection(self) -> Highlight | None:
         """The chosen n with its error; the label is of the n under the pointer, if any."""
         epsilon = self._epsilon_of(self._n)
         if epsilon is None:
@@ -193,7 +193,7 @@ class EpsilonPlot(SweepPlot):
         if pointed is not None:
             n, value, how = self._pointed, pointed, ""
         words = sweep_charts.epsilon_words(self._epsilon, self._first, n, value, set_=how)
-        return Chosen(x=float(self._n), y=y, label=words)
+        return Highlight(x=float(self._n), y=y, label=words)
 
 
 class BreakpointPicture(SweepPlot):
@@ -224,8 +224,8 @@ class BreakpointPicture(SweepPlot):
             text = f"{lasting} of {total} breakpoints stay when n grows by one."
         self.set_content(content, text)
 
-    def _selection(self) -> Chosen:
-        return Chosen(
+    def _selection(self) -> Highlight:
+        return Highlight(
             row=float(self._n) if self.covers(self._n) else None,
             pointed=float(self._pointed) if self.covers(self._pointed) else None,
         )

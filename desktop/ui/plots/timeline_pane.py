@@ -346,7 +346,7 @@ class TimelinePane(QWidget):
             return
         marked = frozenset(np.unique(np.concatenate([timeline.entering(r) for r in regions])).tolist())
         self.view.set_marked(marked)
-        self._result.setText(f"in {len(marked)} of {int(timeline.there.sum())} locations")
+        self._result.setText(f"in {len(marked)} of {int(timeline.present.sum())} locations")
 
     def find_next(self, forward: bool = True) -> None:
         """Go to the next (previous) time that the region is entered in the chosen row, under the pointer or
@@ -412,7 +412,7 @@ def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _OpenTi
             store.close()
             return None
         first = [timeline.first_s(i) for i in range(len(store.locations))]
-        rows = TimelineRows(store.locations, timeline.there.tolist(), seconds[:, 0].tolist(), first)
+        rows = TimelineRows(store.locations, timeline.present.tolist(), seconds[:, 0].tolist(), first)
         # Loads the kernels of the first picture, which would be done by the window's thread.
         for by_region in (None, np.zeros(len(store.regions) + 1, np.uint8)):
             timeline.tile([[0]], 0.0, 1.0, 1, by_region)

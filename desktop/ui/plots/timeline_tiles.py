@@ -250,7 +250,7 @@ class Tiles(QObject):
 def _marks(
     timeline: Timeline, tile: Tile, view: TileView, locations: set[int], row_of: Ints, criteria: MessageFilter
 ) -> TileMarks:
-    matches = timeline.chosen_messages(criteria) if criteria.shown else None
+    matches = timeline.filtered_messages(criteria) if criteria.shown else None
     messages, count, density = None, 0, None
     if matches is not None:
         in_view = np.zeros(len(timeline.store.locations), bool)

@@ -151,9 +151,9 @@ class Otf1Definitions:
         if kind == "resolution":
             self.resolution = number
             return False
-        known = self.by.setdefault(kind, {})
-        self.repeated += number in known
-        known[number] = fields
+        entries = self.by.setdefault(kind, {})
+        self.repeated += number in entries
+        entries[number] = fields
         return True
 
     def _find(self, kind: str, number: int) -> Fields:
@@ -175,8 +175,8 @@ class Otf1Definitions:
     def knows(self, kind: str, number: int | None = None) -> bool:
         """Whether a number is defined; None: whether any of its kind is."""
         numbers = self.by.get(kind, {})
-        here = bool(numbers) if number is None else number in numbers
-        return here or (self.beneath is not None and self.beneath.knows(kind, number))
+        defined = bool(numbers) if number is None else number in numbers
+        return defined or (self.beneath is not None and self.beneath.knows(kind, number))
 
     def operation(self, number: int, within: int = 0) -> str:
         """The name of a collective operation, such as Allreduce. One without a known name ("all-to-all" is
@@ -191,9 +191,9 @@ class Otf1Definitions:
             return name
         if kind in ("", "Barrier"):
             return kind or name
-        known, call = depends(kind), str(self._find("function", within).get("name", ""))
+        rule, call = depends(kind), str(self._find("function", within).get("name", ""))
         inside = depends(call) if mpi_call(call) else None
-        if known is not None and inside is not None and inside.pattern in (known.pattern, ideal.PREFIX):
+        if rule is not None and inside is not None and inside.pattern in (rule.pattern, ideal.PREFIX):
             return mpi_call(call).capitalize()
         return kind
 
@@ -233,14 +233,14 @@ def locations(definitions: list[Otf1Definitions], listed: Iterable[int]) -> tupl
     for each in reversed(definitions):  # the global ones, which are first, have priority
         defined |= each.by.get("process", {})
     numbers = sorted(defined.keys() | set(listed))
-    known = set(numbers)
+    present = set(numbers)
     orphans = set()
 
     def master(process: int) -> int:
         """The process of a thread; the process itself if it is no thread or its parents form a cycle."""
         number, seen = process, {process}
         while parent := int(defined.get(number, {}).get("parent", 0)):
-            if parent not in known:
+            if parent not in present:
                 orphans.add(number)
                 return number
             if parent in seen:

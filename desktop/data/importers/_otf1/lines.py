@@ -70,7 +70,7 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
 # Facts about each group: records, their first and last time, whether it has ended, leaves without a region,
 # time of the last enter, whether a collective ends with the next leave, begin of the collective that ended
 # last, collectives that ended after ones that began later, function of the last enter, enters minus leaves.
-RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, DEPTH, KNOWN = range(12)
+RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, DEPTH, FACTS = range(12)
 
 #: Most collectives open at a time in one stream, and their columns.
 OPENED = (1 << 12, 10)
@@ -248,7 +248,7 @@ def _find(opened: Ints, count: int, group: int, handle: int) -> int:
 
 @inlined
 def _begin(
-    opened: Ints, state: Ints, known: Ints, group: int, handle: int, time: int, operation: int, values: Ints
+    opened: Ints, state: Ints, facts: Ints, group: int, handle: int, time: int, operation: int, values: Ints
 ) -> int:
     """Add an open collective; returns its place, -1: there are too many."""
     at = int(state[OPEN])
@@ -261,13 +261,13 @@ def _begin(
     opened[at, 4], opened[at, 5] = (comm if comm else NOT_GIVEN), values[_ROOTED]
     opened[at, 6], opened[at, 7] = values[_GAVE], values[_GOT]
     opened[at, 8] = state[LINE]
-    opened[at, 9] = known[group, WITHIN]
+    opened[at, 9] = facts[group, WITHIN]
     return at
 
 
 @inlined
 def _end(
-    opened: Ints, at: int, end: int, state: Ints, known: Ints, rows: Records, owners: Ints, n: Ints
+    opened: Ints, at: int, end: int, state: Ints, facts: Ints, rows: Records, owners: Ints, n: Ints
 ) -> None:
     """Make a row of an open collective that ends."""
     i = n[COLLECTIVES]
@@ -283,8 +283,8 @@ def _end(
     rows[i]["within"] = opened[at, 9]
     owner = opened[at, 0]
     owners[COLLECTIVES, i] = owner
-    known[owner, OVERTAKEN] += begin < known[owner, BEGUN]
-    known[owner, BEGUN] = begin
+    facts[owner, OVERTAKEN] += begin < facts[owner, BEGUN]
+    facts[owner, BEGUN] = begin
     state[OPEN] -= 1
     for k in range(opened.shape[1]):
         opened[at, k] = opened[state[OPEN], k]
@@ -293,14 +293,14 @@ def _end(
 # Long: a branch for each kind of record.
 @arithmetic
 def step(
-    buf: Bytes, p: int, span: int, values: Ints, processes: Ints, groups: Ints, state: Ints, known: Ints,
+    buf: Bytes, p: int, span: int, values: Ints, processes: Ints, groups: Ints, state: Ints, facts: Ints,
     opened: Ints, events: Records, messages: Records, collectives: Records, metrics: Records, notes: Records,
     owners: Ints, n: Ints,
 ) -> int:  # fmt: skip
     """Read lines from position p until the block ends or the tables may be full; returns where it stopped.
 
     buf (bytes): whole lines. span: no call and no pause lasts as many ticks. values (`FIELDS`,): scratch.
-    processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). opened
+    processes, groups (k,): sorted numbers and their groups. state (`STATE`,), facts (g, `FACTS`). opened
     `OPENED`: open collectives. events .. notes: rows, each table as long as owners (5, rows), which gets
     their groups; n (5,) gets the number of rows.
     """
@@ -372,9 +372,9 @@ def step(
                     state[FOREIGN] += owner == UNLISTED
                     state[LOST] += owner == NOBODY
                 else:
-                    known[owner, RECORDS] += 1
-                    known[owner, FIRST] = min(known[owner, FIRST], time)
-                    known[owner, LAST] = max(known[owner, LAST], time)
+                    facts[owner, RECORDS] += 1
+                    facts[owner, FIRST] = min(facts[owner, FIRST], time)
+                    facts[owner, LAST] = max(facts[owner, LAST], time)
                     done = -1  # the open collective that ends here; `ends`: when
                     ends = time
                     if kind <= _LEAVES:
@@ -384,14 +384,14 @@ def step(
                         events[i]["time"] = time
                         events[i]["region"] = first
                         events[i]["kind"] = _ENTER_ROW if kind == _ENTERS else _LEAVE_ROW
-                        known[owner, DEPTH] += 1 if kind == _ENTERS else -1
+                        facts[owner, DEPTH] += 1 if kind == _ENTERS else -1
                         if kind == _ENTERS:
-                            known[owner, ENTERED] = time
-                            known[owner, WITHIN] = first
+                            facts[owner, ENTERED] = time
+                            facts[owner, WITHIN] = first
                         else:
-                            known[owner, BARE] += first == 0
-                            if known[owner, PENDING]:
-                                known[owner, PENDING] = 0
+                            facts[owner, BARE] += first == 0
+                            if facts[owner, PENDING]:
+                                facts[owner, PENDING] = 0
                                 done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
                     elif kind <= _RECEIVES:
                         i = n[MESSAGES]
@@ -412,26 +412,26 @@ def step(
                         metrics[i]["metric"] = first
                         metrics[i]["value"] = values[_VALUED]
                     elif kind == _WHOLE and values[_LASTED] > 0:
-                        done = _begin(opened, state, known, owner, _AT_ONCE, time, first, values)
+                        done = _begin(opened, state, facts, owner, _AT_ONCE, time, first, values)
                         ends = time + values[_LASTED]
                     elif kind == _WHOLE:
                         # Without a duration it lasts until the call around it ends.
-                        if known[owner, PENDING]:
+                        if facts[owner, PENDING]:
                             done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
-                        begin = min(max(known[owner, ENTERED], known[owner, FIRST]), time)
-                        _begin(opened, state, known, owner, _UNTIL_LEAVE, begin, first, values)
-                        known[owner, PENDING] = 1
+                        begin = min(max(facts[owner, ENTERED], facts[owner, FIRST]), time)
+                        _begin(opened, state, facts, owner, _UNTIL_LEAVE, begin, first, values)
+                        facts[owner, PENDING] = 1
                     elif kind == _BEGINS:
-                        _begin(opened, state, known, owner, values[_MATCHED], time, first, values)
+                        _begin(opened, state, facts, owner, values[_MATCHED], time, first, values)
                     elif kind == _ENDS:
                         done = _find(opened, state[OPEN], owner, first)
                         state[ORPHANS] += done < 0
                     elif kind == _STOPS:
-                        known[owner, ENDED] = 1
+                        facts[owner, ENDED] = 1
                     elif kind == _OTHERS:
                         state[UNSTORED] += 1
                     if done >= 0:
-                        _end(opened, done, ends, state, known, collectives, owners, n)
+                        _end(opened, done, ends, state, facts, collectives, owners, n)
         else:
             sound = _ends(buf, p)
         if gap:

@@ -103,7 +103,7 @@ class Otf1Rows:
         """Append the rows of a group to a location, part by part."""
         for table, name in enumerate(_TABLES):
             parts = self._parts(stream, table, group)
-            if table == ln.EVENTS and stream.known[group, ln.BARE]:
+            if table == ln.EVENTS and stream.facts[group, ln.BARE]:
                 parts = self._leaving(parts, stream)
             for rows in parts:
                 self._sink.append(name, location, **getattr(self, "_" + name)(rows, stream))

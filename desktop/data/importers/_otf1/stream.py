@@ -39,9 +39,9 @@ class Stream:
         self.state = np.zeros(ln.STATE, np.int64)
         self.state[[ln.TIME, ln.PROCESS]] = -1
         self.state[ln.GROUP] = ln.NOBODY
-        self.known = np.zeros((self.count, ln.KNOWN), np.int64)
-        self.known[:, ln.FIRST] = ln.LIMIT
-        self.known[:, [ln.LAST, ln.ENTERED]] = -1
+        self.facts = np.zeros((self.count, ln.FACTS), np.int64)
+        self.facts[:, ln.FIRST] = ln.LIMIT
+        self.facts[:, [ln.LAST, ln.ENTERED]] = -1
         self.spills: list[Spill | None] = [None] * len(ln.ROWS)
         self.texts: dict[str, int] = {}
         self.aborted = False
@@ -49,7 +49,7 @@ class Stream:
 
     def in_order(self, table: int, group: int) -> bool:
         """Whether the rows of a group are known to be in order of time."""
-        overtaken = self.known[group, ln.OVERTAKEN] if table == ln.COLLECTIVES else 0
+        overtaken = self.facts[group, ln.OVERTAKEN] if table == ln.COLLECTIVES else 0
         return not self.state[ln.BACK] and not overtaken
 
     @property
@@ -74,7 +74,7 @@ class Stream:
                 if stop.is_set():
                     return
                 at = ln.step(
-                    buf, at, self.span, values, self.processes, self.groups, self.state, self.known, opened,
+                    buf, at, self.span, values, self.processes, self.groups, self.state, self.facts, opened,
                     *rows, owners, n,
                 )  # fmt: skip
                 for table in range(ln.NOTES):

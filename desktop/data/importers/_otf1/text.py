@@ -78,11 +78,11 @@ class Text:
 
     def _inflated(self, file: BinaryIO) -> Iterator[bytes]:
         inflater = isal_zlib.decompressobj()
-        given = before = 0
+        yielded = before = 0
         try:
             for piece in self._pieces(file):
                 for content in _inflate(inflater, piece):
-                    given += len(content)
+                    yielded += len(content)
                     yield content
                 before = self.read
                 if inflater.eof:
@@ -91,7 +91,7 @@ class Text:
             # The inflater withholds what it found between its last answer and the error.
             self.wrong = f"damaged at byte {before} or behind"
             file.seek(0)
-            yield from _salvaged(file, before, given)
+            yield from _salvaged(file, before, yielded)
         if inflater.eof and (inflater.unused_data or file.read(1)):
             self.wrong = "data after the end of the compressed stream"
 
@@ -106,16 +106,16 @@ def _inflate(inflater: isal_zlib.Decompress | zlib._Decompress, piece: bytes) ->
         full = len(content) == _PIECE
 
 
-def _salvaged(file: BinaryIO, sound: int, given: int) -> Iterator[bytes]:
-    """The content after its first `given` bytes, up to the error somewhere after the first `sound` bytes."""
+def _salvaged(file: BinaryIO, sound: int, skip: int) -> Iterator[bytes]:
+    """The content after its first `skip` bytes, up to the error somewhere after the first `sound` bytes."""
     inflater = zlib.decompressobj()
     at = 0
     try:
         while piece := file.read(min(_PIECE, max(sound - at, 1))):
             at += len(piece)
             for content in _inflate(inflater, piece):
-                known = min(given, len(content))
-                given -= known
-                yield content[known:]
+                n = min(skip, len(content))
+                skip -= n
+                yield content[n:]
     except zlib.error:
         return

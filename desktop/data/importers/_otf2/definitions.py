@@ -55,12 +55,12 @@ KEPT: dict[str, tuple[str, ...]] = {
 def look_up(keys: Ints, sorted_keys: Ints, values: Ints, out: Ints) -> None:
     """out[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
     one search."""
-    known, value = -1, -1
+    last_key, value = -1, -1
     for k in range(keys.size):
         key = keys[k]
-        if key != known:
+        if key != last_key:
             at = place_in(sorted_keys, key)
-            known = key
+            last_key = key
             value = values[at] if at < sorted_keys.size and sorted_keys[at] == key else -1
         out[k] = value
 
@@ -165,10 +165,10 @@ class Definitions:
     def _unequal(self) -> list[int]:
         """EZTrace's own regions, if some name occurs less often than another: each process defines all of
         them."""
-        own: dict[str, list[int]] = {"Working": [], "EZTrace finalize": []}
+        by_name: dict[str, list[int]] = {"Working": [], "EZTrace finalize": []}
         for identity, (name, *_) in self.by["Region"].items():
-            own.get(self.name(name, ""), []).append(identity)
-        most, least = sorted(own.values(), key=len, reverse=True)
+            by_name.get(self.name(name, ""), []).append(identity)
+        most, least = sorted(by_name.values(), key=len, reverse=True)
         return most if 0 < len(least) < len(most) else []
 
     def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
@@ -315,28 +315,28 @@ class Communicators:
     def __init__(self, definitions: Definitions, dense: dict[int, int]) -> None:
         """`dense`: location number -> index."""
         members: list[Ints] = []
-        start, own, index = [0], [], {}
+        start, is_self, index = [0], [], {}
         locations = Space.of(dense)
         for i, comm in enumerate(definitions.by["Comm"]):
             numbers = definitions.members(comm)
             index[comm] = i
-            own.append(numbers is None)
+            is_self.append(numbers is None)
             members.append(locations((np.empty(0) if numbers is None else numbers).astype(np.int64)))
             start.append(start[-1] + members[-1].size)
         self._numbers = Space.of(index)
         self._members = np.concatenate([*members, np.empty(0, np.int64)])
-        self._start, self._own = np.array(start, np.int64), np.array(own, bool)
+        self._start, self._is_self = np.array(start, np.int64), np.array(is_self, bool)
 
-    def peers(self, comm: Ints, rank: Ints, here: int) -> tuple[NDArray[np.int32], Flags]:
+    def peers(self, comm: Ints, rank: Ints, location: int) -> tuple[NDArray[np.int32], Flags]:
         """Location index of each rank in its communicator (-1 unknown), and where that is MPI_COMM_SELF."""
         i = self._numbers(comm)
-        known = i >= 0
-        i = np.where(known, i, 0)
-        if not self._own.size:
-            return np.full(rank.size, -1, np.int32), known
-        own = known & self._own[i]
-        inside = known & (rank < self._start[i + 1] - self._start[i])
+        defined = i >= 0
+        i = np.where(defined, i, 0)
+        if not self._is_self.size:
+            return np.full(rank.size, -1, np.int32), defined
+        is_self = defined & self._is_self[i]
+        inside = defined & (rank < self._start[i + 1] - self._start[i])
         index = np.full(rank.size, -1, np.int32)
         index[inside] = self._members[(self._start[i] + rank)[inside]]
-        index[own & (rank == 0)] = here
-        return index, own
+        index[is_self & (rank == 0)] = location
+        return index, is_self

@@ -244,6 +244,6 @@ class Buffer:
         """Free the space of the rows that were taken; the others move up."""
         state, settled = self.words[:STATE], self.words[SETTLED : SETTLED + STATE]
         for t, table in enumerate(self.columns):
-            taken, filled = int(settled[t]), int(state[t])
-            table[:, : filled - taken] = table[:, taken:filled].copy()
-            state[t], settled[t] = filled - taken, 0
+            used, filled = int(settled[t]), int(state[t])
+            table[:, : filled - used] = table[:, used:filled].copy()
+            state[t], settled[t] = filled - used, 0

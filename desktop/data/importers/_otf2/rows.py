@@ -91,18 +91,18 @@ class Rows:
 
     def collectives(self, place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         begin, end, operation, comm, root, sent, received = columns
-        root_index, own = self.communicators.peers(comm, root, place.index)
+        root_index, is_self = self.communicators.peers(comm, root, place.index)
         root_index[root == ROOT_SELF] = place.index
         for code in np.unique(operation).tolist():
             if code not in self.operations:
-                known = code < len(OPERATIONS)
-                self.operations[code] = self.sink.text(OPERATIONS[code] if known else f"operation {code}")
+                named = code < len(OPERATIONS)
+                self.operations[code] = self.sink.text(OPERATIONS[code] if named else f"operation {code}")
         return {
             "begin": begin,
             "end": end,
             "operation": np.array([self.operations[code] for code in operation.tolist()], "u4"),
             # MPI_COMM_SELF is one number for a different communicator in every process.
-            "communicator": np.where(own, UNDEFINED, comm).astype("u4"),
+            "communicator": np.where(is_self, UNDEFINED, comm).astype("u4"),
             "root": root_index,
             "sent": sent,
             "received": received,
@@ -110,10 +110,10 @@ class Rows:
 
     def metrics(self, _place: LocationPlace, columns: Ints) -> dict[str, AnyArray]:
         time, key, value = columns
-        known, which = np.unique(key, return_inverse=True)
-        for number in known.tolist():
+        numbers, which = np.unique(key, return_inverse=True)
+        for number in numbers.tolist():
             if number not in self.metric_names:
                 name, about = self.definitions.metric(number >> 8, number & 0xFF)
                 self.metric_names[number] = self.sink.metric(name, about)
-        names = np.array([self.metric_names[number] for number in known.tolist()], "u4")
+        names = np.array([self.metric_names[number] for number in numbers.tolist()], "u4")
         return {"time": time, "metric": names[which], "value": np.ascontiguousarray(value).view("f8")}

@@ -151,11 +151,11 @@ def read_labels(path: Path) -> Labels:
             if labels.states.setdefault(number, label[:LONGEST_NAME]) != label[:LONGEST_NAME]:
                 labels.again.setdefault(number, []).append(label[:LONGEST_NAME])
         elif section == "EVENT_TYPE":
-            rest = label.split(None, 1)
-            if _NUMBER.match(rest[0]):
-                types.append(int(rest[0]))
-                if len(rest) > 1:
-                    labels.types[types[-1]] = rest[1].strip()[:LONGEST_NAME]
+            parts = label.split(None, 1)
+            if _NUMBER.match(parts[0]):
+                types.append(int(parts[0]))
+                if len(parts) > 1:
+                    labels.types[types[-1]] = parts[1].strip()[:LONGEST_NAME]
         elif section == "VALUES":
             for kind in types:
                 labels.values.setdefault(kind, {})[number] = label[:LONGEST_NAME]

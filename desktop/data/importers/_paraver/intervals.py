@@ -83,18 +83,18 @@ def kind_of(event: int) -> int:
 
 
 @inlined
-def _change(rows: Records, at: int, what: int) -> bool:
+def _change(rows: Records, at: int, change: int) -> bool:
     """Whether a row is a change of this kind."""
     event = rows[at]["type"]
-    if what == BEGINS:
+    if change == BEGINS:
         return bool(event < 0 and rows[at]["value"] > rows[at]["time"])
     return bool(event == tb.TRACING or event == tb.FLUSHING)
 
 
 @inlined
-def _next(rows: Records, at: int, what: int) -> int:
+def _next(rows: Records, at: int, change: int) -> int:
     """The first row from `at` on that is a change of this kind; the number of rows if there is none."""
-    while at < len(rows) and not _change(rows, at, what):
+    while at < len(rows) and not _change(rows, at, change):
         at += 1
     return at
 
@@ -102,10 +102,10 @@ def _next(rows: Records, at: int, what: int) -> int:
 @arithmetic
 def changes(rows: Records, coming: Ints) -> None:
     """Times of the first change of each kind, in coming (CHANGES,); unchanged where there is none."""
-    for what in range(CHANGES):
-        at = _next(rows, 0, what)
+    for change in range(CHANGES):
+        at = _next(rows, 0, change)
         if at < len(rows):
-            coming[what] = rows[at]["time"]
+            coming[change] = rows[at]["time"]
 
 
 @arithmetic
@@ -243,7 +243,7 @@ def key_of(kind: int, value: int) -> int:
 
 
 @inlined
-def _tick(carry: Ints, known: Bytes, time: int) -> None:
+def _tick(carry: Ints, kinds: Bytes, time: int) -> None:
     """Advance to `time`, and account for the time between."""
     span = time - carry[NOW]
     carry[NOW] = time
@@ -252,20 +252,20 @@ def _tick(carry: Ints, known: Bytes, time: int) -> None:
     if carry[NOW_STATE] < 0:
         carry[MISSING] += span
         return
-    what = known[carry[NOW_STATE]]
-    if span > 0 and what in (COMPUTES, SPEAKS):
+    kind = kinds[carry[NOW_STATE]]
+    if span > 0 and kind in (COMPUTES, SPEAKS):
         carry[COMPARED] += 1
-        if (what == SPEAKS) == (carry[IN_MPI] == 0):
+        if (kind == SPEAKS) == (carry[IN_MPI] == 0):
             carry[APART_FROM] += 1
             carry[CONTRADICTED] += span
-    if what == COMPUTES:
+    if kind == COMPUTES:
         carry[RUNNING] += span
-    if what != APART and carry[IN_MPI] == 0:
+    if kind != APART and carry[IN_MPI] == 0:
         carry[OUTSIDE] += span
 
 
 @inlined
-def _wanted(carry: Ints, known: Bytes, stated: bool) -> int:
+def _state_region(carry: Ints, kinds: Bytes, stated: bool) -> int:
     """The region that represents the current state; -1 none."""
     if carry[NOW] >= carry[LAST]:
         return -1
@@ -275,7 +275,7 @@ def _wanted(carry: Ints, known: Bytes, stated: bool) -> int:
         return -1
     if carry[NOW_STATE] < 0:
         return GAP
-    return carry[NOW_STATE] if known[carry[NOW_STATE]] != COMPUTES else -1
+    return carry[NOW_STATE] if kinds[carry[NOW_STATE]] != COMPUTES else -1
 
 
 @inlined
@@ -308,34 +308,34 @@ def _holds(carry: Ints, tops: Ints, open_at: Ints) -> bool:
 
 @inlined
 def _until(
-    carry: Ints, known: Bytes, stated: bool, time: int, used: int, out_time: Ints, out_kind: Bytes,
+    carry: Ints, kinds: Bytes, stated: bool, time: int, used: int, out_time: Ints, out_kind: Bytes,
     out_code: Ints,
 ) -> int:  # fmt: skip
     """Before `time` is reached: enter the first region, and leave that of a state that ends earlier."""
     if carry[STARTED] == 0:
         carry[STARTED] = 1
         if carry[NOW] < time:
-            seat = _wanted(carry, known, stated)
+            seat = _state_region(carry, kinds, stated)
             used = _sit(carry, seat, used, carry[NOW], out_time, out_kind, out_code)
     if carry[NOW_STATE] >= 0 and carry[STATE_END] < time:
         end = carry[STATE_END]
         carry[GAPS] += carry[OFFS] == 0
-        _tick(carry, known, end)
+        _tick(carry, kinds, end)
         carry[NOW_STATE] = -1
-        used = _sit(carry, _wanted(carry, known, stated), used, end, out_time, out_kind, out_code)
+        used = _sit(carry, _state_region(carry, kinds, stated), used, end, out_time, out_kind, out_code)
     return used
 
 
 # Long: a branch for each kind of record.
 @arithmetic
 def nest(
-    rows: Records, ends: Ints, ids: Ints, after: Ints, known: Bytes, stated: bool, carry: Ints, tops: Ints,
+    rows: Records, ends: Ints, ids: Ints, after: Ints, kinds: Bytes, stated: bool, carry: Ints, tops: Ints,
     open_ids: Ints, open_at: Ints, scratch: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints,
 ) -> int:  # fmt: skip
     """Make the enters and leaves of a chunk; returns their number.
 
     ends: of `pair`. ids: interned numbers of the rows. after: times of the first changes after the chunk
-    (CHANGES,). known: by interned number. tops (CALLS,): open calls of each kind; open_ids, open_at (CALLS,
+    (CHANGES,). kinds: by interned number. tops (CALLS,): open calls of each kind; open_ids, open_at (CALLS,
     depth): their codes and places in the order of entering. A code is twice the interned number, plus one for
     a call that does not lie within one state. scratch (3, CALLS). The results need space for 5 N + 3 rows.
     """
@@ -349,8 +349,8 @@ def nest(
         t = rows[i]["time"]
         # Only if needed: a call with so many arrays takes half of the time here.
         if carry[STARTED] == 0 or (carry[NOW_STATE] >= 0 and carry[STATE_END] < t):
-            used = _until(carry, known, stated, t, used, out_time, out_kind, out_code)
-        _tick(carry, known, t)
+            used = _until(carry, kinds, stated, t, used, out_time, out_kind, out_code)
+        _tick(carry, kinds, t)
         if carry[NOW_STATE] >= 0 and carry[STATE_END] <= t:
             carry[NOW_STATE] = -1
         leaves = 0
@@ -407,7 +407,7 @@ def nest(
             if last != FUNCTION:
                 carry[IN_MPI] -= 1
         # The state, and the time until which nothing can change it.
-        seat = _wanted(carry, known, stated)
+        seat = _state_region(carry, kinds, stated)
         if carry[SEAT] >= 0 and carry[SEAT] != seat:
             used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
         limit = t
@@ -461,8 +461,8 @@ def nest(
 
 
 @arithmetic
-def finish(known: Bytes, stated: bool, carry: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints) -> int:
+def finish(kinds: Bytes, stated: bool, carry: Ints, out_time: Ints, out_kind: Bytes, out_code: Ints) -> int:
     """Close what is open at the thread's last time; returns the number of rows (at most 4)."""
-    used = _until(carry, known, stated, carry[LAST], 0, out_time, out_kind, out_code)
-    _tick(carry, known, carry[LAST])
+    used = _until(carry, kinds, stated, carry[LAST], 0, out_time, out_kind, out_code)
+    _tick(carry, kinds, carry[LAST])
     return _sit(carry, -1, used, carry[LAST], out_time, out_kind, out_code)

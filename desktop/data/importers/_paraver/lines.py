@@ -66,7 +66,7 @@ def _thread(first_task: Ints, first_thread: Ints, app: int, task: int, thread: i
 
 
 @inlined
-def _here(spans: Ints, thread: int, time: int) -> None:
+def _note_time(spans: Ints, thread: int, time: int) -> None:
     if time < spans[thread, 0]:
         spans[thread, 0] = time
     if time > spans[thread, 1]:
@@ -103,10 +103,10 @@ def parse(
     while i < n and used < len(acts) and sent + 3 <= len(messages):
         c = buf[i]
         kind = KIND
-        what = 0
+        record = 0
         p = i
         nf = 0
-        here = 0
+        thread = 0
         if c == 10 or (c == 13 and i + 1 < n and buf[i + 1] == 10):
             line += 1
             i += 1 if c == 10 else 2
@@ -119,9 +119,9 @@ def parse(
             elif c == 52:
                 kind = OLD
             elif 49 <= c <= 51:
-                what = c - 48
-                kind = STATES + what - 1
-        if what != 0:
+                record = c - 48
+                kind = STATES + record - 1
+        if record != 0:
             p = i + 2
             room = len(acts) - used
             over = False
@@ -145,7 +145,7 @@ def parse(
                     break
                 if negative:
                     value = -value
-                if what == 2 and nf >= 5:
+                if record == 2 and nf >= 5:
                     k = (nf - 5) >> 1
                     if k >= room:
                         over = True
@@ -187,62 +187,62 @@ def parse(
             kind = UNENDED
         rows = 0
         if kind == STATES:
-            here = _thread(first_task, first_thread, f[1], f[2], f[3])
+            thread = _thread(first_task, first_thread, f[1], f[2], f[3])
             if nf != 7:
                 kind = FIELDS
             elif f[4] < 0 or f[5] >= LATEST or f[6] < 0:
                 kind = NUMBER
             elif f[4] > f[5]:
                 kind = BACKWARD
-            elif here < 0:
+            elif thread < 0:
                 kind = THREAD
             else:
                 acts[used]["type"] = -1 - f[6]
                 acts[used]["value"] = f[5]
                 rows = 1
-                _here(spans, here, f[5])
+                _note_time(spans, thread, f[5])
         elif kind == EVENTS:
-            here = _thread(first_task, first_thread, f[1], f[2], f[3])
+            thread = _thread(first_task, first_thread, f[1], f[2], f[3])
             if nf < 7 or nf & 1 == 0:
                 kind = FIELDS
             elif f[4] < 0 or f[4] >= LATEST:
                 kind = NUMBER
-            elif here < 0:
+            elif thread < 0:
                 kind = THREAD
             else:
                 rows = (nf - 5) >> 1
         elif kind == MESSAGES:
-            here = _thread(first_task, first_thread, f[1], f[2], f[3])
-            there = _thread(first_task, first_thread, f[7], f[8], f[9])
+            thread = _thread(first_task, first_thread, f[1], f[2], f[3])
+            receiver = _thread(first_task, first_thread, f[7], f[8], f[9])
             if nf != 14:
                 kind = FIELDS
             elif min(f[4], f[11]) < 0 or max(f[4], f[11]) >= LATEST:
                 kind = NUMBER
-            elif here < 0 or there < 0:
+            elif thread < 0 or receiver < 0:
                 kind = THREAD
             else:
                 # Time 0 stands for an unknown call.
                 posted = 0 < f[10] < f[11]
-                _put(messages[sent], f[4], _SEND, there, f[13], f[12], 0)
+                _put(messages[sent], f[4], _SEND, receiver, f[13], f[12], 0)
                 kind_of, request = (_IRECV, line) if posted else (_RECV, 0)
-                _put(messages[sent + 1], f[11], kind_of, here, f[13], f[12], request)
-                message_threads[sent], message_threads[sent + 1] = here, there
+                _put(messages[sent + 1], f[11], kind_of, thread, f[13], f[12], request)
+                message_threads[sent], message_threads[sent + 1] = thread, receiver
                 sent += 2
                 if posted:
                     _put(messages[sent], f[10], _POST, -1, -1, 0, line)
-                    message_threads[sent] = there
+                    message_threads[sent] = receiver
                     sent += 1
-                    _here(spans, there, f[10])
-                records[here] += 1
-                _here(spans, here, f[4])
-                _here(spans, there, f[11])
+                    _note_time(spans, receiver, f[10])
+                records[thread] += 1
+                _note_time(spans, thread, f[4])
+                _note_time(spans, receiver, f[11])
         if rows > 0:
             for k in range(used, used + rows):
                 acts[k]["time"] = f[4]
-                act_threads[k] = here
+                act_threads[k] = thread
             used += rows
-            records[here] += 1
-            _here(spans, here, f[4])
+            records[thread] += 1
+            _note_time(spans, thread, f[4])
         counts[kind] += 1
         if firsts[kind] == 0:
             firsts[kind] = line
@@ -287,8 +287,8 @@ class LineReader:
         return parts
 
     def _note_firsts(self, firsts: Ints) -> None:
-        known = np.where(self.firsts, self.firsts, firsts)
-        self.firsts = np.where(firsts, np.minimum(known, firsts), known)
+        earlier = np.where(self.firsts, self.firsts, firsts)
+        self.firsts = np.where(firsts, np.minimum(earlier, firsts), earlier)
 
     def add(self, other: LineReader) -> None:
         """Add what another reader found in other blocks of the same file."""

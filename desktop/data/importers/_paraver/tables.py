@@ -46,8 +46,8 @@ _NUMBER_OF = {name.lower(): number for number, (name, _) in enumerate(STATES)}
 
 def state_activity(number: int, label: str) -> Activity:
     """The activity of a state: by its label if that is known, else by its number."""
-    known = STATES[number][1] if 0 <= number < len(STATES) else _O
-    return _BY_LABEL.get(label.strip().lower(), known)
+    usual = STATES[number][1] if 0 <= number < len(STATES) else _O
+    return _BY_LABEL.get(label.strip().lower(), usual)
 
 
 def agreed(states: dict[int, str], again: dict[int, list[str]]) -> tuple[dict[int, str], list[int]]:

@@ -102,7 +102,7 @@ class Intake:
         self.texts: dict[str, int] = {}
         self.decimals = 6
         self.notes = np.zeros(ln.NOTED, np.int64)
-        self.found = np.zeros((tb.FOUND, 2), np.int64)
+        self.findings = np.zeros((tb.FOUND, 2), np.int64)
         self._seconds = np.array([-np.inf, -np.inf, 0.0, 0.0])
         self._lines = self._turns = 0
         self._unknown: Counter[str] = Counter()
@@ -156,7 +156,7 @@ class Intake:
 
     def _note(self, parsed: ln.Parsed) -> None:
         """Add the notes of a block to those of earlier ones."""
-        mine, notes, counts = self.notes, parsed.notes, parsed.found
+        mine, notes, counts = self.notes, parsed.notes, parsed.findings
         first, most = mine[ln.FIRST] or notes[ln.FIRST], max(mine[ln.SCALE], notes[ln.SCALE])
         mine += notes
         mine[[ln.FIRST, ln.SCALE, ln.TAINTED]] = first, most, notes[ln.TAINTED]
@@ -168,8 +168,8 @@ class Intake:
                 counts[tb.BACK, 1] = parsed.rows["line"][0]
             most = self._seconds[[ln.STEP, ln.FURTHEST]]
             self._seconds[:] = begin, end, *np.maximum(most, (max(step, last - begin), furthest))
-        self.found[:, 1] = np.where(self.found[:, 0] > 0, self.found[:, 1], counts[:, 1])
-        self.found[:, 0] += counts[:, 0]
+        self.findings[:, 1] = np.where(self.findings[:, 0] > 0, self.findings[:, 1], counts[:, 1])
+        self.findings[:, 0] += counts[:, 0]
 
     def _take(self, parsed: ln.Parsed) -> None:
         rows = parsed.rows
@@ -210,8 +210,8 @@ class Intake:
     def _note_unknown(self, rows: AnyArray, keys: Ints) -> None:
         record = np.where(rows["kind"] == tb.UNKNOWN, rows["d3"], 0)
         event = np.zeros(len(rows), np.int64) if self.form == tb.FORMAT_A else keys.copy()
-        known = (event >= 0) | tb.EVENT_TABLE[np.clip(-event, 0, len(tb.EVENT_TABLE) - 1)]
-        event[known | (record != 0)] = 0
+        defined = (event >= 0) | tb.EVENT_TABLE[np.clip(-event, 0, len(tb.EVENT_TABLE) - 1)]
+        event[defined | (record != 0)] = 0
         odd = (record != 0) | (event != 0)
         types, first, counts = np.unique(
             np.stack((record, event))[:, odd], axis=1, return_index=True, return_counts=True
@@ -241,7 +241,7 @@ class Intake:
 
     def _check(self, block: bytes) -> None:
         """Refuse a file with too many unreadable lines."""
-        counts, firsts = self.found.T.tolist()
+        counts, firsts = self.findings.T.tolist()
         limit = REFUSED_SHARE * self._lines
         if counts[tb.COMMA] and (not self.notes[ln.FIRST] or counts[tb.COMMA] > limit):
             hint = "replace the commas by points"
@@ -251,8 +251,8 @@ class Intake:
         wrong = sum(counts[kind] for kind in _WRONG)
         if wrong > limit and wrong > 1:
             first = min(firsts[kind] for kind in _WRONG if firsts[kind])
-            what = f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read"
-            self._refuse(what, f"first in line {first}")
+            reason = f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read"
+            self._refuse(reason, f"first in line {first}")
 
     def tell(self) -> None:
         """Report what was wrong with the lines."""
@@ -262,8 +262,8 @@ class Intake:
             "step": float(self._seconds[ln.STEP]),
         }
         # In a file sorted by time the processors alternate every few lines.
-        alone = self.found[tb.BACK, 0] <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
-        for name, (count, line) in zip(tb.NAMED, self.found[: tb.BACK + 1].tolist(), strict=False):
+        alone = self.findings[tb.BACK, 0] <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
+        for name, (count, line) in zip(tb.NAMED, self.findings[: tb.BACK + 1].tolist(), strict=False):
             single = alone and name == tb.NAMED[tb.BACK]
             severity, text = tb.FINDINGS[f"single {name}" if single else name]
             if count:
@@ -274,6 +274,6 @@ class Intake:
             )
             # The library of A has no other types; a writer that adds types uses them often.
             odd = self.form == tb.FORMAT_A and count <= max(1, RARE * self.records)
-            text, where = f"A type that is not known was kept; it {consequence}.", self._unknown_line[name]
+            text, first = f"A type that is not known was kept; it {consequence}.", self._unknown_line[name]
             severity = "loss" if odd else "notice"
-            self.report.add(f"unknown {name}", severity, text, count=count, where=f"line {where}")
+            self.report.add(f"unknown {name}", severity, text, count=count, where=f"line {first}")

@@ -165,16 +165,16 @@ def _twins(rows: AnyArray, begin: int, end: int) -> int:
 # Long: a branch for each kind of record.
 @arithmetic
 def survey(
-    rows: AnyArray, own: Flags, depth: Ints, opened: Ints, matched: Ints, seen: Ints, facts: Ints,
+    rows: AnyArray, library: Flags, depth: Ints, opened: Ints, matched: Ints, seen: Ints, facts: Ints,
     findings: Ints, ahead: Ints,
 ) -> None:  # fmt: skip
     """Collect what the states of a processor depend on; rows are cut between different times.
 
-    own (keys,): whether a key is a call of the library, which never contains itself. depth (2, keys): entries
-    open at the time before, and number of entries in a row: a call that is entered again contains itself;
-    later ones, while one more stays open, are not counted. opened, matched (keys,): open entries, and entries
-    that have an exit. seen (KINDS, 2): count and first line by kind. facts (FACTS,): results. ahead (3,):
-    whether there are statistics in these rows, the time of the first, and the least total then.
+    library (keys,): whether a key is a call of the library, which never contains itself. depth (2, keys):
+    entries open at the time before, and number of entries in a row: a call that is entered again contains
+    itself; later ones, while one more stays open, are not counted. opened, matched (keys,): open entries, and
+    entries that have an exit. seen (KINDS, 2): count and first line by kind. facts (FACTS,): results. ahead
+    (3,): whether these rows have statistics, the time of the first, and the least total then.
     """
     n = len(rows)
     i = 0
@@ -238,7 +238,7 @@ def survey(
                     matched[k] += 1
         for m in range(i, j):
             k = rows[m]["key"]
-            if k < 0 or not own[k]:
+            if k < 0 or not library[k]:
                 continue
             facts[CALLS] += tb.ROLES[rows[m]["kind"]] == tb.ENTERS
             more = opened[k] - depth[0, k]
@@ -470,33 +470,33 @@ def walk(
         j = i
         while j < len(rows) and rows[j]["time"] == t:
             r = rows[j]
-            what = r["kind"]
+            code = r["kind"]
             named = named or (r["key"] >= 0 and region_of[r["key"]] >= 0)
-            if what == tb.COMPSTATS:
+            if code == tb.COMPSTATS:
                 if r["nd"] > 0:
                     total = max(total, r["d0"]) if counted else r["d0"]
                     counted, line = True, r["line"]
-            elif what == tb.RECV_BLOCKING:
+            elif code == tb.RECV_BLOCKING:
                 carry[WAITS] += 1
-            elif what == tb.RECV_WAKING:
+            elif code == tb.RECV_WAKING:
                 carry[WAITS] -= mate[j] >= 0
-            elif what == tb.SYNC:
+            elif code == tb.SYNC:
                 synced = True
-            elif what == tb.TRACE_START:
+            elif code == tb.TRACE_START:
                 started = True
-            elif what == tb.TRACE_EXIT:
+            elif code == tb.TRACE_EXIT:
                 exited = True
-            elif what == tb.TRACE_STOP or what == tb.LOST or what == tb.LOST_MARK:
+            elif code == tb.TRACE_STOP or code == tb.LOST or code == tb.LOST_MARK:
                 stopped = True
-            elif (what == tb.TRACE_FLUSH or what == tb.TRACE_FILES) and r["nd"] > 0:
+            elif (code == tb.TRACE_FLUSH or code == tb.TRACE_FILES) and r["nd"] > 0:
                 if r["d0"] > t:
                     carry[WRITTEN] = max(carry[WRITTEN], r["d0"]) if carry[WRITING] != 0 else r["d0"]
                     carry[WRITING] = 1
                 elif r["d0"] < t:
                     count(findings, tb.BACKWARD, r["line"])
-            elif what == tb.TRACING:
+            elif code == tb.TRACING:
                 carry[SESSIONS] += 1
-            elif what == tb.TRACED:
+            elif code == tb.TRACED:
                 carry[STOPPED] = 0
                 carry[SESSIONS] -= mate[j] >= 0 or carry[UNBEGUN] != 0
                 carry[UNBEGUN] &= mate[j] >= 0
@@ -522,39 +522,39 @@ def walk(
 
 
 @inlined
-def _located(processor: int, known: Ints, index: Ints) -> int:
+def _located(processor: int, processors: Ints, index: Ints) -> int:
     """Index of a location; -1 for wildcards and unknown processors."""
-    if 0 <= processor < len(known) and known[processor] == processor:
+    if 0 <= processor < len(processors) and processors[processor] == processor:
         return int(index[processor])
-    at = place_in(known, processor)
-    return index[at] if at < len(known) and known[at] == processor else -1
+    at = place_in(processors, processor)
+    return index[at] if at < len(processors) and processors[at] == processor else -1
 
 
 @arithmetic
 def messages(
-    rows: AnyArray, at: int, copy: int, own: int, known: Ints, index: Ints, others: Ints, communicators: bool,
+    rows: AnyArray, at: int, copy: int, cpu: int, numbers: Ints, index: Ints, cpus: Ints, communicators: bool,
     time: Ints, kind: Bytes, peer: AnyArray, communicator: AnyArray, tag: Ints, size: Ints, request: AnyArray,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Make message rows of rows[at:], as many as there is space for.
 
-    A send of format A to -1 goes to each of `others` but itself (`own`); `copy`: where among them to
+    A send of format A to -1 goes to each of `cpus` but itself (`cpu`); `copy`: where among them to
     continue. Returns the number of rows, and at and copy to continue with.
     """
     used = 0
     while at < len(rows):
         r = rows[at]
-        what = tb.MESSAGES[r["kind"]] if r["nd"] >= 3 else -1
+        code = tb.MESSAGES[r["kind"]] if r["nd"] >= 3 else -1
         everybody = r["kind"] == tb.SEND and r["d2"] == -1
-        last = len(others) if everybody else 1
-        while what >= 0 and copy < last:
+        last = len(cpus) if everybody else 1
+        while code >= 0 and copy < last:
             if used == len(time):
                 return used, at, copy
-            partner = others[copy] if everybody else int(r["d2"])
+            partner = cpus[copy] if everybody else int(r["d2"])
             copy += 1
-            if everybody and partner == own:
+            if everybody and partner == cpu:
                 continue
-            time[used], tag[used], size[used], kind[used] = r["time"], r["d1"], r["d0"], what
-            peer[used] = _located(partner, known, index)
+            time[used], tag[used], size[used], kind[used] = r["time"], r["d1"], r["d0"], code
+            peer[used] = _located(partner, numbers, index)
             communicator[used], request[used] = (r["d3"] if communicators else 0) & 0xFFFFFFFF, 0
             used += 1
         copy = 0

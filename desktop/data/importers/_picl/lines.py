@@ -240,11 +240,11 @@ def _fill_b(r: np.void, numbers: Ints, count: int) -> None:
 
 
 @inlined
-def count(findings: Ints, what: int, line: int) -> None:
+def count(findings: Ints, finding: int, line: int) -> None:
     """Count a finding (`tables.FINDINGS`); findings (FOUND, 2): count, and smallest line number."""
-    findings[what, 0] += 1
-    if findings[what, 1] == 0 or line < findings[what, 1]:
-        findings[what, 1] = line
+    findings[finding, 0] += 1
+    if findings[finding, 1] == 0 or line < findings[finding, 1]:
+        findings[finding, 1] = line
 
 
 @inlined
@@ -262,8 +262,8 @@ def _note(
     notes[SCALE] = max(notes[SCALE], r["scale"])
     kind = r["kind"]
     notes[CLOCKS] += kind == tb.CLOCK_SYNC
-    known = event >= 0 or (-len(tb.EVENT_TABLE) < event and tb.EVENT_TABLE[-event])
-    notes[ODD] += kind == tb.UNKNOWN or not known
+    defined = event >= 0 or (-len(tb.EVENT_TABLE) < event and tb.EVENT_TABLE[-event])
+    notes[ODD] += kind == tb.UNKNOWN or not defined
     if tb.MESSAGES[kind] >= 0 and r["nd"] >= 3:
         side = 1 if tb.MESSAGES[kind] >= _RECEIVES else 0
         if r["d2"] >= 0 or r["d2"] == tb.HOST:
@@ -325,8 +325,8 @@ def parse(
         good = oddity == _FINE or oddity == tb.SHORT
         if notes[TAINTED]:
             want = tb.FIELDS[numbers[0]] if good and 1 <= numbers[0] <= tb.TRACE_FILES else -1
-            other = numbers[0] == tb.COMPSTATS and data == 4
-            notes[TAINTED] = not (exact and want >= 0 and (data == want or other))
+            exempt = numbers[0] == tb.COMPSTATS and data == 4
+            notes[TAINTED] = not (exact and want >= 0 and (data == want or exempt))
             if notes[TAINTED]:
                 good, oddity = False, tb.CORRUPT
         elif oddity == tb.GARBAGE and not cut and form == FORMAT_A:
@@ -383,7 +383,7 @@ class Parsed:
     texts: list[tuple[int, str]]
     partners: Ints
     fourth: tuple[Ints, Ints]
-    found: Ints
+    findings: Ints
     notes: Ints
     seconds: Floats
 

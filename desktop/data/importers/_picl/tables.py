@@ -134,8 +134,8 @@ def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
     """Name and activity of an event of B or a block type of A, whether it is not the user's, and whether it
     is a collective operation. User events, user blocks and the trace itself are computing."""
     if form == FORMAT_A:
-        own = event in BLOCKS_A
-        return BLOCKS_A.get(event, f"block {event}"), Activity.COMPUTING, own, own
+        library = event in BLOCKS_A
+        return BLOCKS_A.get(event, f"block {event}"), Activity.COMPUTING, library, library
     if event >= 0:
         return f"event {event}", Activity.COMPUTING, False, False
     activity = Activity.IDLE if event in IDLE_B else Activity.OVERHEAD

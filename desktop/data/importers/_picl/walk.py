@@ -43,7 +43,7 @@ class RecordPlace:
     index: int = -1
     #: name: severity, count, first line, text
     notes: dict[str, tuple[Severity, int, int, str]] = field(default_factory=dict)
-    found: Ints = field(default_factory=lambda: np.zeros((tb.FOUND, 2), np.int64))
+    findings: Ints = field(default_factory=lambda: np.zeros((tb.FOUND, 2), np.int64))
     #: records that equal another one, number of calls of the library
     twins: int = 0
     calls: int = 0
@@ -68,7 +68,7 @@ class RecordPlace:
 
     def tell(self, kind: int, severity: Severity | None = None) -> None:
         """Add a finding of the kernels."""
-        count, line = self.found[kind].tolist()
+        count, line = self.findings[kind].tolist()
         self.note(tb.NAMED[kind], count, line, severity)
         # The interval of a statistic is known even if its value is not.
         lost = (severity or tb.FINDINGS[tb.NAMED[kind]][0]) == "loss"
@@ -81,11 +81,11 @@ class Names:
 
     region: Ints  # of a key, -1 none
     user: Flags  # whether a key is of a user event
-    own: Flags  # whether a key is of a call of the library
+    library: Flags  # whether a key is of a call of the library
     collective: Ints  # text of a key's operation, -1 none
     state: Ints  # region of a state, -1 none
     trace: int  # the key of the tracing itself, -1 none
-    known: Ints  # processors, sorted
+    numbers: Ints  # of processors, sorted
     index: Ints  # their locations
     cpus: Ints  # processors that are not the host
 
@@ -131,9 +131,9 @@ class Walk:
                 part = part[part["line"] >= since]
             if not self.first_format:
                 rounded += kn.to_ticks(part, decimals)
-            kn.descents(part, order, place.found)
+            kn.descents(part, order, place.findings)
             yield part
-        if place.found[tb.DESCENTS, 0] <= max(1, RARE * order[0]):
+        if place.findings[tb.DESCENTS, 0] <= max(1, RARE * order[0]):
             place.tell(tb.DESCENTS)
         place.note("times rounded", rounded, line, decimals=decimals)
 
@@ -160,17 +160,17 @@ class Walk:
         depth = np.zeros((2, keys), np.int64)
         seen, facts = np.zeros((tb.KINDS, 2), np.int64), np.zeros(kn.FACTS, np.int64)
         coming: list[Ints] = []
-        for chunk in records.chunks():
+        for part in records.chunks():
             coming.append(np.zeros(3, np.int64))
             kn.survey(
-                chunk, self.names.own, depth, opened, self.matched, seen, facts, place.found, coming[-1]
+                part, self.names.library, depth, opened, self.matched, seen, facts, place.findings, coming[-1]
             )
             if location.first is None:
-                location.first, self.line = int(chunk["time"][0]), int(chunk["line"][0])
-            earlier = chunk["time"][chunk["time"] < chunk["time"][-1]]
+                location.first, self.line = int(part["time"][0]), int(part["line"][0])
+            earlier = part["time"][part["time"] < part["time"][-1]]
             place.before = int(earlier[-1]) if len(earlier) else location.last
-            location.last = self.last = int(chunk["time"][-1])
-        # For every chunk the first statistics after it.
+            location.last = self.last = int(part["time"][-1])
+        # For every part the first statistics after it.
         after = [np.zeros(3, np.int64)]
         for first in coming[:0:-1]:
             after.append(first if first[0] else after[-1])
@@ -246,7 +246,7 @@ class Walk:
             place.doubted |= bool(odd)
         # The library writes statistics before and after each of them if their level is that of events.
         most = facts[kn.TIMED] * (1 if facts[kn.LEVELS] else RARE)
-        if place.found[tb.BARE, 0] <= most and not (facts[kn.UNTIMED] or times[tb.TRACE_STOP]):
+        if place.findings[tb.BARE, 0] <= most and not (facts[kn.UNTIMED] or times[tb.TRACE_STOP]):
             place.tell(tb.BARE)
         self.intervals = int(facts[kn.STATS])
         return has_events
@@ -265,14 +265,14 @@ class Walk:
             rows = joined((lasting, chunk)) if begin else chunk
             mate, left = np.empty((2, len(rows)), np.int64)
             stay = kn.pair(
-                rows, begin, self.matched, entered, heads, tails, mate, left, durations, place.found
+                rows, begin, self.matched, entered, heads, tails, mate, left, durations, place.findings
             )
             lasting = rows[left[:stay]]
             if not self.silent:
                 columns = columns_like("events", 6 * len(chunk) + int(dangling.sum()))
                 used = kn.walk(
                     rows, begin, mate, names.region, names.user, names.trace, names.state, place.usable,
-                    self.restarted, ahead, self.carry, place.found, dangling, *columns.values(),
+                    self.restarted, ahead, self.carry, place.findings, dangling, *columns.values(),
                 )  # fmt: skip
                 yield "events", {name: column[:used] for name, column in columns.items()}
             yield from self._collectives(rows, begin, mate)
@@ -281,12 +281,12 @@ class Walk:
         still = np.append(np.repeat(names.region, dangling), names.state[self.carry[kn.NOW]])
         yield "events", events_at(self.last, EventKind.LEAVE, still[still >= 0])
         # Nearly all of them without a partner is the writer's habit, not damage.
-        ends = place.found[[tb.ORPHANS, tb.OPENED], 0]
+        ends = place.findings[[tb.ORPHANS, tb.OPENED], 0]
         habit = ends.max() > 0.9 * (entered.sum() + ends[0])
         for kind in (tb.ORPHANS, tb.OPENED):
             place.tell(kind, "notice" if habit else None)
         if self.first_format:
-            rare = place.found[tb.PARTIAL, 0] <= max(1, RARE * self.intervals)
+            rare = place.findings[tb.PARTIAL, 0] <= max(1, RARE * self.intervals)
             place.tell(tb.PARTIAL, "loss" if rare else None)
             for kind in (tb.GROWN, tb.RESTARTS, tb.BACKWARD):
                 place.tell(kind)
@@ -300,29 +300,29 @@ class Walk:
         key = rows["key"]
         entry = (tb.ROLES[rows["kind"]] == tb.ENTERS) & (key >= 0)
         at = np.flatnonzero(entry & (names.collective[key] >= 0))
-        chosen, partner = rows[at], mate[at]
+        entries, partner = rows[at], mate[at]
         exits = rows[np.maximum(partner, 0)]
         operations = np.empty(len(at), _COLLECTIVE)
-        operations["begin"], operations["line"] = chosen["time"], chosen["line"]
+        operations["begin"], operations["line"] = entries["time"], entries["line"]
         operations["end"] = np.where(
             partner >= 0, exits["time"], np.where(partner == -2, self.last, _NOT_OVER)
         )
-        operations["operation"] = names.collective[chosen["key"]]
-        d0, d1, d2 = (chosen[name].astype(np.int64) for name in ("d0", "d1", "d2"))
+        operations["operation"] = names.collective[entries["key"]]
+        d0, d1, d2 = (entries[name].astype(np.int64) for name in ("d0", "d1", "d2"))
         if self.first_format:
             root, subset = np.where(d0 == -1, -1, d1), 0 * d0
             operations["sent"] = operations["received"] = 0
         else:
-            event, nd = self.events[chosen["key"]], chosen["nd"]
+            event, nd = self.events[entries["key"]], entries["nd"]
             rooted, barrier = np.isin(event, tb.ROOTED_B) & (nd >= 3), event == tb.BARRIER_B
             root, subset = np.where(rooted, d1, -1), np.select([rooted, barrier], [d2, d0], d1)
             operations["sent"] = np.where(barrier | (nd < 2), 0, np.maximum(d0, 0))
             # The exit of an allreduce carries something else, that of a barrier nothing.
-            given = (partner >= 0) & ~barrier & (event != tb.ALLREDUCE_B)
-            operations["received"] = np.where(given, np.maximum(exits["d0"], 0), 0)
+            receives = (partner >= 0) & ~barrier & (event != tb.ALLREDUCE_B)
+            operations["received"] = np.where(receives, np.maximum(exits["d0"], 0), 0)
         operations["communicator"] = subset & 0xFFFFFFFF
-        place = np.minimum(np.searchsorted(names.known, root), len(names.known) - 1)
-        operations["root"] = np.where(names.known[place] == root, names.index[place], -1)
+        place = np.minimum(np.searchsorted(names.numbers, root), len(names.numbers) - 1)
+        operations["root"] = np.where(names.numbers[place] == root, names.index[place], -1)
         # Collectives of former chunks that end here, found by their lines.
         over = operations[(at < begin) & (partner >= 0)]
         if len(over):
@@ -337,11 +337,11 @@ class Walk:
 
     def _messages(self, rows: AnyArray) -> Iterator[Rows]:
         at = copy = 0
-        names, own, communicators = self.names, self.place.processor, self.intake.communicators
+        names, cpu, communicators = self.names, self.place.processor, self.intake.communicators
         while at < len(rows):
             columns = columns_like("messages", min(AT_ONCE, len(rows)))
             used, at, copy = kn.messages(
-                rows, at, copy, own, names.known, names.index, names.cpus, communicators, *columns.values()
+                rows, at, copy, cpu, names.numbers, names.index, names.cpus, communicators, *columns.values()
             )
             yield "messages", {name: column[:used] for name, column in columns.items()}
 
@@ -349,12 +349,12 @@ class Walk:
         """Marks and texts; "text" is still a pair: kind (-1: a text of the intake) and value."""
         if not self.marked:
             return
-        chosen = rows[tb.SHOWN[rows["kind"]] | (rows["nd"] == -1)]
-        kind = np.where(chosen["nd"] == -1, -1, chosen["kind"]).astype(np.int64)
-        value = np.where((kind == -1) | (kind == tb.TRACE_MARK), chosen["d0"], 0)
+        marks = rows[tb.SHOWN[rows["kind"]] | (rows["nd"] == -1)]
+        kind = np.where(marks["nd"] == -1, -1, marks["kind"]).astype(np.int64)
+        value = np.where((kind == -1) | (kind == tb.TRACE_MARK), marks["d0"], 0)
         if not self.first_format:
-            value = np.where(kind == -1, value, self.events[chosen["key"]])
-        yield "marks", {"time": chosen["time"].copy(), "kind": kind, "value": value}
+            value = np.where(kind == -1, value, self.events[marks["key"]])
+        yield "marks", {"time": marks["time"].copy(), "kind": kind, "value": value}
 
     def _compare(self, durations: Ints) -> None:
         """Compare totals of the trace's own statistics with the sums of the paired events, format B."""
