@@ -178,13 +178,14 @@ def at_events(
     not grow.
 
     Of several events in a range, that shared by most processors comes first. The ranges stay those of `best`.
-    Fits of more than `SWEEP` phases are returned unchanged.
+    What it returns it returns unchanged. Fits of more than `SWEEP` phases are returned unchanged.
     """
     if landmarks is None or not 1 < best.n <= SWEEP:
         return best
     breakpoints, time = best.breaks.copy(), np.array([event.time_s for event in landmarks.events])
-    moved = best
-    for i in range(1, best.n):
+    moved, untried = best, list(range(1, best.n))
+    while untried:
+        i = untried.pop(0)
         low, high = best.breakpoint_low[i], best.breakpoint_high[i]
         inside = np.flatnonzero((time >= low) & (time <= high))
         if not inside.size or high - low <= 1e-9 * curve.duration or float(breakpoints[i]) in locked:
@@ -192,7 +193,7 @@ def at_events(
         event = landmarks.events[
             min(inside, key=lambda k: (not_shared(landmarks.events[k]), abs(time[k] - breakpoints[i])))
         ]
-        if not breakpoints[i - 1] < event.time_s < breakpoints[i + 1]:
+        if event.time_s == breakpoints[i] or not breakpoints[i - 1] < event.time_s < breakpoints[i + 1]:
             continue
         trial = breakpoints.copy()
         trial[i] = event.time_s
@@ -200,6 +201,8 @@ def at_events(
         fitted = fit_breakpoints(curve, trial, best.model, degrees=degrees, like=moved, basis=best.basis)
         if fitted.epsilon <= best.epsilon * (1 + 1e-9):
             moved, breakpoints = fitted, trial
+            # Its neighbours may have room now. Each breakpoint moves once, and a second call changes nothing.
+            untried += [j for j in (i - 1, i + 1) if 0 < j < best.n and j not in untried]
     if moved is best:
         return best
     return replace(

@@ -249,6 +249,8 @@ def test_events_move_breaks_only_where_it_costs_nothing(held_back: list[Case]) -
                 found.breaks <= best.breakpoint_high + 1e-12
             )
             assert inside.all()
+            again = at_events(one.curve, found, events)
+            assert again.breaks.tolist() == found.breaks.tolist(), "a report asks twice, a command once"
     assert moved
 
 
