@@ -99,8 +99,8 @@ class LineBounds:
         return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
 
     def moved(self, *others: LineBounds) -> float:
-        """By how many ticks the smallest lines that satisfy these and other bounds move the processes apart,
-        as the root mean square over processes and run; less where the bounds leave almost no freedom."""
+        """Ticks by which the smallest lines that satisfy these and other bounds move the processes apart, as
+        the root mean square over processes and run; too small where the bounds leave almost no freedom."""
         posed = self._problem(*others)
         if posed is None:
             return 0.0
@@ -236,8 +236,7 @@ class _Problem:
         return x + move if np.abs(move).max() <= _FAR * distance else None
 
     def intervals(self, x: Floats, alike: float) -> Floats:
-        """(n,) largest possible error of each line relative to the first, at begin or end, in either
-        sense."""
+        """(n,) largest possible error of each line relative to the first, at begin or end."""
         from scipy.optimize import linprog
 
         n = self.n

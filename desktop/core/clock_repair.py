@@ -191,8 +191,7 @@ class Held(NamedTuple):
 
 @arithmetic
 def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
-    """Lower `bounds` (processes, processes) by messages (n,) from r to s, which bound shift r minus shift
-    s."""
+    """Lower `bounds` (processes, processes) by messages (n,) from r to s, which bound d_r - d_s."""
     for i in range(r.size):
         if r[i] != s[i] and weight[i] < bounds[r[i], s[i]]:
             bounds[r[i], s[i]] = weight[i]

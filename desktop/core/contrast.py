@@ -33,8 +33,7 @@ AXES = ("absolute", "start", "normalised", "phases")
 
 @dataclass(frozen=True, eq=False)
 class Phased:
-    """A run with its phases. `program`: names of its regions; `system`: the system it ran on, "" if
-    unknown."""
+    """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if unknown."""
 
     name: str
     curve: StepCurve

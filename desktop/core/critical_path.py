@@ -33,8 +33,7 @@ class CriticalPath(NamedTuple):
 
 
 def critical_path(waits: WaitStates, start: int, ends: Ints) -> CriticalPath:
-    """The critical path of a run from tick `start` whose locations end at `ends` (p,). Linear in the
-    waits."""
+    """The critical path of a run from tick `start` to the `ends` (p,) of locations. Linear in waits."""
     if not ends.size:
         return CriticalPath(*np.zeros((3, 0), np.int64))
     _, rank = backward(waits, ends.size)

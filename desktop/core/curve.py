@@ -123,8 +123,7 @@ class StepCurve:
 
 
 def _frozen(values: ArrayLike) -> Floats:
-    """`values` as a read-only float64 array; an array is copied only if it is writeable or has another
-    type."""
+    """`values` as a read-only float64 array; copied only if it is writeable or of another type."""
     a = np.asarray(values)
     if a.dtype != np.float64 or a.flags.writeable or not a.flags.c_contiguous:
         a = np.array(a, np.float64, order="C")

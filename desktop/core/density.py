@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from desktop.core.arrays import AnyArray, Bytes, Floats
 from desktop.core.jit import kernel
 
-#: Opacity of a single line, and of the densest pixel, in a density; below 1, so that what is below is
-#: visible.
+#: Opacity of a single line, and of the densest pixel, in a density; what is below stays visible.
 LEAST_INK, MOST_INK = 0.1, 0.42
-#: Largest number of lines that are drawn singly, and largest part of their pixels that may have several
-#: lines.
+#: Largest number of lines that are drawn singly, and part of their pixels that may have several.
 DRAWN, CROSSED = 2000, 0.1
 
 

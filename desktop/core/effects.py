@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Members = tuple[int, ...]
 Error = Literal["replicates", "interactions", "lenth", "none"]
-#: What is done with trials of one treatment in one replicate.
+#: How trials of one treatment in one replicate are combined.
 Inner = Literal["each", "mean", "median", "minimum"]
 
 #: Columns whose product with the others explains all but this share are linearly dependent.
@@ -200,8 +200,7 @@ class Effects:
         return transformed(self.trials.y, self.transform, self.gm)
 
     def to_frame(self) -> DataFrame:
-        """``TABLES["effects"]``, one row an effect in standard order, indexed by term; in the unit of the
-        response."""
+        """``TABLES["effects"]``, one row an effect in standard order, indexed by term."""
         columns = attributes("effects", self.effects, {"effect": "value", "half_effect": "half"})
         columns["aliases"] = [", ".join(effect.aliases) for effect in self.effects]
         return frame(TABLES["effects"], columns, index=columns["term"])
@@ -479,8 +478,7 @@ def analyse(
 
 
 def _core(data: Trials) -> tuple[Trials, int]:
-    """The trials of a regular fraction, and the number of unperturbed runs that were added to it (they are
-    left out)."""
+    """The trials of a regular fraction, and the number of unperturbed runs added to it, left out."""
     zero = (data.x == -1).all(axis=1)
     if not zero.any() or zero.all() or data.x.shape[1] < 3:
         return data, 0

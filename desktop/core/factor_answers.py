@@ -357,7 +357,7 @@ def _grid(fit: ModelFit) -> Floats:
 
 
 def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterval, ...]:
-    """Where systems a and b take the same time for a code, up to `FARTHEST` times the largest measured p."""
+    """The p at which systems a and b take equal time for a code, up to `FARTHEST` times the measured p."""
 
     def difference(p: Floats) -> tuple[Floats, Floats]:
         parts, log = [], []
@@ -372,7 +372,7 @@ def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterva
 
 
 def half_share_places(fit: ModelFit, code: int, system: int, function: int) -> tuple[PInterval, ...]:
-    """Where one function makes up half of a cell's time."""
+    """The p at which one function makes up half of a cell's time."""
 
     def excess(p: Floats) -> tuple[Floats, Floats]:
         base = fit.base(code, system, p)
@@ -386,8 +386,8 @@ def half_share_places(fit: ModelFit, code: int, system: int, function: int) -> t
 
 
 def fastest_place(fit: ModelFit, code: int, system: int) -> PInterval:
-    """Where the time of a cell is least (the end of the range if it always falls), with the interval from the
-    first p where it does not certainly fall to the last where it does not certainly rise."""
+    """The p at which the time of a cell is least (the end of the range if it always falls), with the interval
+    from the first p where it does not certainly fall to the last where it does not certainly rise."""
     step, p = 1e-4, _grid(fit)
     scale = np.ones_like(p) if fit.response.kind == "t" else p
     before, at, after = (

@@ -103,7 +103,7 @@ def criterion(fit: ModelFit) -> float:
 # --- rows that stand out ---
 
 
-#: What the two verdicts on a row mean.
+#: The meaning of the two verdicts on a row, in words.
 VERDICTS = (
     "accused are rows beyond what errors with heavy tails reach: with errors from normal to Student's t of 3 "
     "degrees of freedom at most 5 % of sound tables have one; rows worth a look are beyond what normal "

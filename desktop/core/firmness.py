@@ -42,8 +42,7 @@ TESTED, _ALIKE, _NONE = 12, np.arange(20) / 20, 0.5
 MOST_ALIKE = 0.8
 #: Equal parts of an iteration in which its breakpoints are searched, and largest number of iterations.
 _BINS, _MOST = 1024, 1024
-#: Breakpoints this close (parts of an iteration) are one position, if at least this part of iterations has
-#: it.
+#: Breakpoints this close (parts of an iteration) are one position, if this part of iterations has it.
 _SAME, _OFTEN = 0.01, 0.7
 #: Parts on either side of a breakpoint that are needed to find it again.
 _SIDE = 8
@@ -165,8 +164,7 @@ def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | No
 
 
 def splits(rows: Floats, degree: int) -> Floats:
-    """(k,) index at which each of the rows (k, m) is best divided into two constants (degree 0) or lines
-    (1)."""
+    """(k,) index at which each row (k, m) is best divided into two constants (degree 0) or lines (1)."""
     m = rows.shape[1]
     x = np.arange(m) - (m - 1) / 2
     rows = rows - rows.mean(axis=1, keepdims=True)

@@ -167,8 +167,7 @@ class GrowingActivities:
         return (present - self._columns) / np.diff(edges), edges
 
     def curves(self, names: tuple[str, ...]) -> dict[str, StepCurve]:
-        """Processors in each activity, by its name, until `common`; empty while that is within the first
-        bin."""
+        """Processors in each activity, by its name, until `common`; empty within the first bin."""
         levels, edges = self.levels()
         if edges.size < 2:
             return {}

@@ -63,8 +63,7 @@ def ideal_duration(
         np.zeros(first.size), tail,
     )  # fmt: skip
     receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
-    # All are EAGER, which is 0: zeros that are only read take no memory, whose allocation took most of the
-    # time.
+    # All are EAGER, which is 0: zeros that are only read take no memory, and allocation took most time.
     network = Network(
         receivers, np.zeros(messages), np.zeros(messages, np.uint8), roots,
         np.zeros(collectives),

@@ -217,8 +217,7 @@ def _running_median(values: Floats, half: int = 4) -> Floats:
 
 
 def _excess(durations: Floats) -> tuple[Floats, Flags]:
-    """(k,) by how much each is longer than its neighbours (s), and whether by far more than usual
-    (`_ODD`)."""
+    """(k,) by how much each is longer than its neighbours (s), and whether it is odd (`_ODD`)."""
     expected = _running_median(durations, 8)
     excess = durations - expected
     scatter = 1.4826 * float(np.median(np.abs(excess)))

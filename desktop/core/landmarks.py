@@ -24,8 +24,7 @@ from desktop.core.units import quantity
 
 #: Largest gaps that are closed, as a part of the run; a thing with more stretches than this is an iteration.
 GAP, OFTEN = 0.01, 6
-#: Events closer together than this part of the run are one; if one spreads over more, its ends are events
-#: too.
+#: Events closer together than this part of the run are one; if one spreads over more, its ends are too.
 NEAR, WIDE = 0.004, 0.008
 #: The shortest phase, and the longest stretch that gives events, as parts of the run.
 SHORTEST, MOST = 0.02, 0.9

@@ -233,8 +233,7 @@ def fill_heap(
 
 @inlined
 def due(kind: int, gap: float, latency: float, clock: float, posted: Floats, number: int) -> float:
-    """Time at which an operation is reached or, where it begins to send or receive, is ready (after
-    latency)."""
+    """Time at which an operation is reached or is ready to send or receive, after latency."""
     begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[number]))
     return clock + gap + (latency if begins else 0.0)
 

@@ -221,8 +221,7 @@ def go_on(
     tree: MomentTree, e: float, d: int, last: int, tail: float, tj: int, to: float, goal: float,
     walks: Floats, count: Ints,
 ) -> float:  # fmt: skip
-    """Finish the walk of degree d, or stop once it is known whether it gets wider than `goal`; returns its
-    width."""
+    """Finish the walk of degree d, or stop once it is known whether it exceeds `goal`; its width."""
     walk = walks[d]
     if walk[7] >= 0:
         j, o, w, c0, c1, c2, error, depth, merges = descend(

@@ -174,8 +174,7 @@ def _factors(data: ScalingRuns, systems: tuple[str, ...], number: Ints) -> Model
 
 
 def _around(fit: ModelFit) -> tuple[Floats, Floats, list[tuple[int, int]]]:
-    """Logarithms (K,) of speeds of the factor model, their covariance (K, K), and their (system,
-    function)."""
+    """Logarithms (K,) of speeds of the factor model, covariance (K, K), and (system, function)."""
     texts = [one.text for one in CHARACTERISTICS]
     which, at, values = [], [], []
     for s in range(1, len(fit.data.systems)):

@@ -56,8 +56,7 @@ def after_loss(treatments: int, replicates: int, lost: int = 1) -> float:
 
 
 def chance_in_words(treatments: int, replicates: int) -> str:
-    """The probability to find the effect `detectable`, with all trials and after the loss of one, in
-    words."""
+    """The probability to find the effect `detectable`, with all trials and after a loss, in words."""
     after = after_loss(treatments, replicates)
     less = f", {100 * after:.0f} % after one trial was lost for good" if after == after else ""
     return f"{100 * POWER:.0f} %{less}"

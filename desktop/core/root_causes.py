@@ -114,8 +114,7 @@ class Group:
 
     @cached_property
     def recovered(self) -> float:
-        """Part of that inequality that would vanish if the slowest location computed as long as the
-        second."""
+        """Part of that inequality that would vanish if the slowest location were as fast as the second."""
         work = np.sort(self.work_s[self.taking_part])
         if work.size < 2 or work[-1] == work[0]:
             return 0.0

@@ -76,8 +76,7 @@ class Basis(NamedTuple):
 
     @property
     def scale(self) -> dict[str, float]:
-        """``period_s`` or ``time_constant_s`` (the key of tables and JSON) and its value; empty without
-        one."""
+        """``period_s`` or ``time_constant_s`` (the key in tables and JSON) and its value, or nothing."""
         scale = self.space.scale
         return {scale.key: self.seconds} if scale else {}
 
@@ -230,8 +229,7 @@ def node_at(tree: MomentTree, s: int, at: int) -> Moments:
 
 @template(inlined)
 def keep_node(tree: MomentTree, z: Floats, m: Moments, w: float) -> None:
-    """Store moments in a node's row; `w`: its width from the edges, as a sum of widths accumulates
-    rounding."""
+    """Store moments in a node's row; `w`: its width from the edges, not a sum with rounding."""
     z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
     z[8], z[9], z[10], z[11], z[12] = space.shape(abs(tree.rate) * w / 2)
 
@@ -268,8 +266,7 @@ def piece_of(edges: Floats, level: Floats, reference: float, i: int) -> tuple[fl
 def cut(
     tree: MomentTree, rate: float, m: Moments, height: float, width: float, e: float
 ) -> tuple[float, Moments, int]:
-    """As `desktop.core.tree.cut`: width of the part of a step that fits, moments with it, number of
-    merges."""
+    """As `desktop.core.tree.cut`: width of the part that fits, its moments, number of merges."""
     spare = e - m[5]
     if spare <= 0:
         return 0.0, m, 0

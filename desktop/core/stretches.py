@@ -182,8 +182,7 @@ def spans(
     p: int, first: Ints, last: Ints, born: Ints, died: Ints, point: Ints, over: Ints, since: Ints,
     until: Ints, out: Ints,
 ) -> None:  # fmt: skip
-    """Set `out` (4, stretches): begin and end of each stretch of a location, and both without calls at its
-    ends."""
+    """Set `out` (4, stretches): begin and end of each stretch, with and without calls at its ends."""
     before = born[p]
     for k in range(first[p], last[p] + 1):
         at_end = k == last[p]

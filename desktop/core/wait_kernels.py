@@ -287,8 +287,8 @@ def held_by(begin: Ints, end: Ints, location: Ints, out: Ints) -> int:
 
 @kernel
 def met_by(begin: Ints, end: Ints, location: Ints, out: Ints) -> int:
-    """The same for barriers, waits sorted by begin: each until the last one enters that is in it when the
-    wait ends."""
+    """The same for barriers, waits sorted by begin: each until the last of those enters that are inside when
+    it ends."""
     n = 0
     for i in range(begin.size):
         k = np.searchsorted(begin, end[i], side="right") - 1
