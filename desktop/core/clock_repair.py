@@ -182,7 +182,7 @@ class Held(NamedTuple):
     ordered: Flags
 
     def only(self, keep: Flags) -> Held:
-        """The instances where `chosen` (instances,) is true."""
+        """The instances where `keep` (instances,) is true."""
         members = np.diff(self.start)
         rows = np.repeat(keep, members)
         columns = [column[rows] for column in self[1:-1]]

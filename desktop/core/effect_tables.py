@@ -237,7 +237,7 @@ def dose(
 
 def _out_of_line(delay: Floats, effect: Floats, variance: Floats, shared: float | Floats) -> Floats:
     """(...,) weighted residual sum of squares of effects (..., K) from a line through the origin. Variances:
-    `own` (..., K) of each, and `shared`, common to all."""
+    `variance` (..., K) of each, and `shared`, common to all."""
     ones = (1 / variance).sum(-1)
 
     def product(a: Floats, b: Floats) -> Floats:
@@ -353,7 +353,7 @@ def _slope_margin(x: Floats, effect: Floats, se: Floats | None, df: Floats | flo
 
 
 def _line(x: Floats, y: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Least squares of y (..., K) on two columns x (K, 2), weighted by the inverse variances `own` (..., K):
+    """Least squares of y (..., K) on two columns x (K, 2), weighted by 1 / `variance` (..., K):
     coefficients (..., 2) and their standard errors."""
     a, b = x.T
     aa, ab, bb = (a * a / variance).sum(-1), (a * b / variance).sum(-1), (b * b / variance).sum(-1)

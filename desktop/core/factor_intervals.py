@@ -416,7 +416,7 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
 
 
 def _without_all(fit: ModelFit, omitted: Flags) -> tuple[Ints, Floats, Floats]:
-    """Predictions of the `chosen` rows by a joint fit without them: row indices, squared errors over their
+    """Predictions of the `omitted` rows by a joint fit without them: row indices, squared errors over their
     variances, and degrees of freedom, (K,) each."""
     data, none = fit.data, np.empty(0)
     try:
@@ -438,7 +438,7 @@ def _without_all(fit: ModelFit, omitted: Flags) -> tuple[Ints, Floats, Floats]:
 def _without(
     fit: ModelFit, omitted: Flags, cell: Ints, common: tuple[float, float]
 ) -> tuple[Ints, Floats, Floats]:
-    """The same for individual fits, each cell without its own chosen rows."""
+    """The same for individual fits, each cell without its own omitted rows."""
     count = len(fit.functions)
     left = _leave_out(fit, np.where(omitted, cell, -1))
     named, out = np.unique(cell[omitted], return_counts=True)

@@ -219,7 +219,7 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
 
 
 def with_standstills(landmarks: Landmarks, curve: StepCurve) -> Landmarks:
-    """`known` with events at both ends of the times in which a curve (processors that compute, bytes in
+    """`landmarks` with events at both ends of the times in which a curve (processors that compute, bytes in
     flight) is constant for far longer than usual: a long call among many that are one stretch."""
     ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
     edges = np.append(curve.edges[0], curve.edges[ends]) * curve.unit

@@ -560,7 +560,7 @@ def _stretched(draws: Floats, low: Floats, middle: Floats, high: Floats) -> Floa
 
 
 def _turn(grid: Floats, reached: Flags) -> Turn | None:
-    """The p of `grid` (P,) from which on `begun` (draws, P) holds up to the end."""
+    """The p of `grid` (P,) from which on `reached` (draws, P) holds up to the end."""
     # From the far end, so that what ends again does not count.
     after = np.logical_and.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
     at = np.where(after.any(axis=1), grid[np.argmax(after, axis=1)], np.inf)

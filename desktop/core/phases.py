@@ -285,8 +285,8 @@ def sweep(
 def extend(
     curve: StepCurve, sweep: Sweep, n_max: int, *, locked: Sequence[float] = (), stop: Bytes | None = None
 ) -> Sweep:
-    """`known`, a sweep of this curve with the same `locked` breakpoints, continued up to `n_max`; unchanged
-    if it it goes that far. Other parameters as for `fit`."""
+    """`sweep`, made of this curve with the same `locked` breakpoints, continued up to `n_max`; unchanged
+    if it goes that far. Other parameters as for `fit`."""
     last = int(sweep.n[-1])
     if n_max <= last:
         return sweep

@@ -12,7 +12,7 @@ from desktop.core.open_regions import BEGIN
 
 @kernel
 def put_in_places(place: AnyArray, filled: Ints, order: Ints) -> None:
-    """Set `order` (n,) to the indices sorted by their place `where`; filled (places,): begin of each."""
+    """Set `order` (n,) to the indices sorted by `place`; filled (places,): begin of each."""
     for i in range(place.size):
         order[filled[place[i]]] = i
         filled[place[i]] += 1

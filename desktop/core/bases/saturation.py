@@ -45,7 +45,7 @@ _H2 = powers(_norm, 2, NORM)
 
 
 def faded(x: float, rise: float, slope: float) -> Shape:
-    """The shape, from 1 - e^-x (`rest`) and that over x (`slope`)."""
+    """The shape, from 1 - e^-x (`rise`) and that over x (`slope`)."""
     e = 1 - rise
     ratio = slope * (1 + e) / 2
     square = x * x
