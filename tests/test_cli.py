@@ -193,6 +193,7 @@ def test_bad_input_is_one_sentence(capsys, tmp_path, content, said):
     [
         ["phases", "x", "-n", "0"],
         ["phases", "x", "-n", "2", "--model", "cubic"],
+        ["snapshot", "x", "-o", "y.gif"],
         ["snapshot", "x", "-o", "y.png", "--size", "wide"],
         ["import"],
         ["nonsense"],

@@ -17,13 +17,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
     add("file FILE", type=named)
-    add("-o --output OUT.png", type=Path, required=True)
+    add("-o --output OUT.png", type=_picture, required=True)
     add_model(parser, "phases (default: the suggested number)", seconds=True)
     add_curve(parser)
     add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
     add("--size WxH", type=_size, default=(1600, 1000))
     add("--theme", choices=("light", "dark"), default="light")
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in ("", ".png"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a PNG picture, end it in .png")
+    return path
 
 
 def _size(text: str) -> tuple[int, int]:

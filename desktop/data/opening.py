@@ -585,8 +585,8 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
         writer.report.add(
             "clocks contradict",
             "notice",
-            f"{before.collectives} of {result.collectives} collectives and {before.messages} of "
-            f"{result.messages} messages contradict the clocks, by {si(before.most * unit)}s at most; "
+            f"The clocks contradict {before.collectives} of {result.collectives} collectives and "
+            f"{before.messages} of {result.messages} messages, by {si(before.most * unit)}s at most; "
             f"{_remedy(result, applied, unit)}.",
             count=before.checks,
         )
