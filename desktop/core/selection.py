@@ -178,7 +178,7 @@ def at_events(
     not grow.
 
     Of several events in a range, that shared by most processors comes first. The ranges stay those of `best`.
-    What it returns it returns unchanged. Fits of more than `SWEEP` phases are returned unchanged.
+    Its own results are not changed again. Fits of more than `SWEEP` phases are returned unchanged.
     """
     if landmarks is None or not 1 < best.n <= SWEEP:
         return best
