@@ -82,7 +82,7 @@ def test_other_content_is_no_curve(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(content)
     assert not curve.detect(path, content)
-    with pytest.raises(TraceFormatError, match="no kind that can be imported"):
+    with pytest.raises(TraceFormatError, match="no format that can be imported"):
         detect(path)
 
 

@@ -136,7 +136,7 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
 
     qtbot.waitUntil(over)
     thread.join(30)
-    assert line.made == 2 and len(asked_in) > before
+    assert line.connections == 2 and len(asked_in) > before
     assert any("The line to cluster is lost, trying again in 1 s" in text for text in texts)
     qtbot.waitUntil(lambda: "line" not in page.frame.main._own_tasks)
     assert threading.main_thread() not in asked_in  # the window itself never waits for the line
