@@ -419,7 +419,7 @@ def _rows(text: str, size: float, room: float) -> int:
         if long > left and left < letters:
             lines, left = lines + 1, letters
         lines += (long - 1) // letters
-        left -= long % letters + 1 if long > letters else long + 1
+        left -= (long - 1) % letters + 2 if long > letters else long + 1
     return lines
 
 

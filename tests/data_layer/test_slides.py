@@ -131,6 +131,7 @@ lines = st.integers(1, 6).flatmap(
 
 @settings(deadline=None)
 @given(lines, st.floats(60, 310), st.sampled_from([10.0, 12.0, 16.0]))
+@example([["m"] * 4, ["m", "mmmmmmmm", "mmmmmm mm", "mmmmmmmmmmmm"]], 60.0, 12.0)  # a word fills its lines
 def test_cells_fit_into_their_columns_and_rows(held: list[list[str]], across: float, size: float) -> None:
     wide, high, broken = slides._laid_out(held, size, across)
     assert sum(wide) <= across * (1 + 1e-9)
