@@ -40,7 +40,7 @@ def add_parts(part: Part) -> None:
     add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
     add("--planned", "--terms were chosen before the effects were seen")
     add("--transform POWER", "of the response; log for its logarithm", default="1")
-    add("--covariate NAME", "what was noted with the trials and is taken off, such as clock_mhz", default="")
+    add("--covariate NAME", "noted with the trials and adjusted for, such as clock_mhz", default="")
     add("--inner", "repeats of a treatment in one replicate", choices=INNER, default="each")
     add("--no-blocks", "replicates are no blocks")
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])

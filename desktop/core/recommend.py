@@ -19,9 +19,9 @@ _WORDS, _ALIASES = 64, 400
 
 #: Resolutions in plain words.
 MEANINGS = {
-    0: "all combinations are run, so that nothing is mixed up",
-    3: "main effects are mixed up with pairs of factors",
-    4: "main effects are clear of pairs; pairs are mixed up with pairs",
+    0: "all combinations are run, so that nothing is aliased",
+    3: "main effects are aliased with pairs of factors",
+    4: "main effects are clear of pairs; pairs are aliased with pairs",
     5: "main effects and pairs are clear of each other",
 }
 

@@ -88,7 +88,7 @@ class RunTable:
             return ""
         return (
             f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
-            "both run with the same settings of the others; what was noted of a run can be taken off as a "
+            "both run with the same settings of the others; what was noted of a run can be used as a "
             "covariate"
         )
 

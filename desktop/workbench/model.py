@@ -412,7 +412,7 @@ class KeptRun:
 class AnalysisSettings:
     """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects.
     `transform`: power of the response, 0 its logarithm. `inner`: what counts of repeats of a treatment in one
-    replicate. `covariate`: noted beside the trials, what follows it is taken off; "" for none."""
+    replicate. `covariate`: noted beside the trials, the response is adjusted for it; "" for none."""
 
     response: str | None = None
     error: Error | None = None

@@ -319,7 +319,7 @@ def test_comparisons_have_commands(tmp_path, capsys):
         [np.hypot(own.share_high - own.share, own.share - own.share_low)] * 2
     )
     offers = said("design", "--factors", "6", "--offers", "--run-s", "12", "--replicates", "3")["designs"]
-    assert offers[0]["seconds"] == 8 * 3 * 12 and "mixed up" in offers[0]["meaning"]
+    assert offers[0]["seconds"] == 8 * 3 * 12 and "aliased" in offers[0]["meaning"]
 
 
 def test_factors_are_pinned_by_a_command(tmp_path, capsys):
