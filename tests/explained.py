@@ -30,7 +30,7 @@ COLUMNS: dict[str, tuple[Account, ...]] = {
     "collectives": tuple(sorted(WAITING - set(_MESSAGES))),
     "threads": _THREADS,
     "moving data": (Account.MOVING,),
-    "not told": (Account.UNKNOWN,),
+    "unclassified": (Account.UNKNOWN,),
     "start-up": (Account.STARTUP,),
     "absent": (Account.ABSENT,),
 }
