@@ -507,7 +507,7 @@ def _common(squares: Floats, spare: Floats) -> tuple[float, float]:
 
 
 def _mixed(variance: Floats, spare: Floats, common: float, centre: float) -> tuple[Floats, Floats]:
-    """Variances `own` with `spare` degrees of freedom, pooled with the prior `centre` of `common`; and their
+    """Each `variance` with `spare` degrees of freedom, pooled with the prior `centre` of `common`; and their
     degrees of freedom."""
     df = spare + common
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -110,10 +110,9 @@ def _enclosed(n: int, rho: float) -> Floats:
 def over_iterations(
     curve: StepCurve, loop: Repeat, breakpoints: Floats, degree: Sequence[int]
 ) -> tuple[Firm | None, ...]:
-    """Intervals of the inner ones of `breaks`, breakpoints of an iteration in seconds of its period including
-    both ends. Each is searched again in every iteration, as the position that separates two levels, or lines,
-    with the least squared error. degree : of the phases.
-    """
+    """Intervals of the inner ones of the `breakpoints` of an iteration, seconds of its period including both
+    ends. Each is searched again in every iteration, as the position that separates two levels, or lines, with
+    the least squared error. degree : of the phases."""
     laid_out, rows = laid(curve, loop, _BINS, _MOST)
     at = breakpoints / loop.period * _BINS
     scale = loop.period / _BINS

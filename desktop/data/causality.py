@@ -309,7 +309,7 @@ class Causality:
     # ---- late receivers
 
     def _post(self, progress: Progress) -> None:
-        """When receives were posted, and which sends could wait for that: `_sends` has the call, the message
+        """When receives were posted, and which sends could wait for that: `sends` has the call, the message
         and whether other requests may be completed in it."""
         store, calls, messages, operations = self._store, self.calls, self.messages, self.operations
         sends = np.array([bool(_SENDS.fullmatch(name)) for name in self._names], bool)

@@ -153,7 +153,7 @@ class Cells:
     `colours`: see `ramp`. `log`: colours by the logarithm, none for values that are not positive. `selected`:
     (row, column); `across`: begin of the first column and end of the last one on a numeric axis; `start`:
     cell where the arrow keys start. `limits`: values of the first and the last colour, if not those of the
-    map. `text`: formats a value; `told`: describes a cell. `numbers`: written in the cells, else there is a
+    map. `text`: formats a value; `words`: describes a cell. `numbers`: written in the cells, else there is a
     colour scale beside the map. `measure`: name of the values.
     """
 

@@ -187,7 +187,7 @@ class EventDigest:
 
 class DerivedRows:
     """Derived tables in memory: made by digests for a store without them, in a pass over the rows of all
-    locations or of the `chosen` ones. `what`: their name for the progress."""
+    locations or of some. `text`: their name for the progress."""
 
     def __init__(
         self,

@@ -52,10 +52,9 @@ class Followed:
 
     `known_s`: until when the activities of all are known; `latest_s`: the last instant of any record;
     `until_s`: the end of an axis that shows it (`ahead`). `calls`: name, number and processor-seconds of each
-    call, by seconds, largest first. `seconds`: processor-seconds by activity until `latest_s`. `share`
-    (processors, columns): the share of each column, between `edges_s` (columns + 1,), that each processor
-    computes, the lowest rank first, as in `names`. `processes` of `expected` have begun, `ended` of them have
-    ended. `lost`: records that could not be written.
+    call, by seconds, largest first. `share` (processors, columns): the share of each column, between
+    `edges_s` (columns + 1,), that each processor computes, the lowest rank first, as in `names`. `processes`
+    of `expected` have begun, `ended` of them have ended. `lost`: records that could not be written.
     """
 
     curves: dict[str, StepCurve] = field(default_factory=dict)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The function called at a place, and its modules.
 DELAY = "spt_delay"
 _LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(\d+)", re.MULTILINE)
-#: Written by `prepared` into Python, where no directive sets line numbers.
+#: Written by `_written` into Python, where no directive sets line numbers.
 _OURS = b"  # a place of Phasewright"
 #: Routines without place for a delay: evaluated at compile time, without side effects, or on a device.
 _PURE = re.compile(r"\b(constexpr|consteval|pure|elemental|__device__|__global__)\b", re.IGNORECASE)

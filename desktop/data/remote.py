@@ -187,8 +187,8 @@ class Line:
         *,
         before: int | None = None,
     ) -> JSON:
-        """The last frame of the answer; `take` gets those before it. `before`: value of `made` for which the
-        request is valid.
+        """The last frame of the answer; `take` gets those before it. `before`: value of `connections` for
+        which the request is valid.
 
         Raises
         ------

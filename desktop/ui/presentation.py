@@ -115,7 +115,7 @@ class Presentation(QWidget):
         self.speaker: SpeakerView | None = None
         self._material: Material | None = None
         self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
-        self._bars: tuple[object, Bars | None] | None = None  # of what, as `_timeline_asked` says
+        self._bars: tuple[object, Bars | None] | None = None  # of what, as `_timeline_key` says
         # Breakpoints (s), and why time is lost between them.
         self._words: tuple[list[float], Explanation | None] = ([], None)
         self._below: QPixmap | None = None

@@ -313,7 +313,7 @@ class _Reading:
         self.sink.append("events", chunk.index, time=time, kind=kind, region=region)
 
     def _ids(self, rows: AnyArray) -> Ints:
-        """Interned numbers of what the rows begin; new ones are added to `known`."""
+        """Interned numbers of what the rows begin; new ones get their `kinds`."""
         keys = np.empty(len(rows), np.int64)
         iv.keys(rows, keys)
         before = self.names.used

@@ -294,7 +294,7 @@ def _orders(analysis: Effects) -> Floats:
 def over_delay(
     by_name: Sequence[tuple[str, Dose]], terms: Sequence[str], unit: str, why: str, full: bool
 ) -> Content:
-    """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
+    """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `full`:
     the effect itself."""
     x = Axis("Size of the delay (units)", log=True)
     y = Axis(with_unit("Effect" if full else "Effect per unit of delay", unit))
