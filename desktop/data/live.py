@@ -30,7 +30,7 @@ from desktop.core.phases import PhaseFit, least_n, sweep
 from desktop.core.plain import JSON
 from desktop.core.selection import SWEEP, at_events
 from desktop.core.units import time_scale
-from desktop.data.material import Material, Subject, bars, gather, landmarks_of
+from desktop.data.material import Material, Subject, bars, gather
 from desktop.data.presence import structure
 from desktop.data.root_causes import charges, naming
 from desktop.data.statistics import RangeStats, Statistics
@@ -150,7 +150,7 @@ class _LiveRun:
     def _fits(self, model: str) -> Iterator[PhaseFit]:
         """The fit of every n as in the window; the shown one replaces the one with its n."""
         current, subject = self.material.fit, self.subject
-        landmarks = landmarks_of(subject, self.structure, self.curve)
+        landmarks = None if subject.pure else self.structure.landmarks(self.curve, subject.events)
         basis = subject.basis if model == current.model else None
         # A budget counts parameters.
         last = max(60 if model == "budget" else SWEEP, least_n(model, subject.locked))

@@ -20,7 +20,6 @@ from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
-from desktop.core.landmarks import Landmarks
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, fit_breakpoints
@@ -32,7 +31,7 @@ from desktop.data.events import Activity
 from desktop.data.iterations import find, firm_breakpoints
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
-from desktop.data.presence import Structure, structure
+from desktop.data.presence import structure
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -91,9 +90,10 @@ class Subject:
 
     `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner breakpoints, set by
     hand; seconds) define the fit, with `degrees` of the phases between `breaks` as for `fit_breakpoints`, and
-    `suggested` if the breakpoints are the suggested ones; `marks` are drawn on the curve; `names`: other
-    names of regions. `limit`: the time range (seconds) that is analysed, None for the whole run. `pure`: fits
-    and suggestion use the curve alone; `phase_names`: the user's names of phases, each with a time inside the
+    `suggested` if the breakpoints are the suggested ones; `marks` are drawn on the curve; `events`: times (s)
+    and texts of what the user marked, structure events whether drawn or not. `names`: other names of regions.
+    `limit`: the time range (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion
+    use the curve alone; `phase_names`: the user's names of phases, each with a time inside the
     phase (s). `store` None: there is nothing to draw yet. `curve`: the fitted one, and `tracks` those drawn
     below it, as in `desktop.data.curves`. `firm`: firmness of its inner breakpoints over other runs, if
     known. `spoken`: a speaker's own notes, each with a time inside its phase (s; None: of the run).
@@ -118,6 +118,7 @@ class Subject:
     tracks: tuple[str, ...] = ()
     firm: tuple[Firm | None, ...] = ()
     spoken: tuple[tuple[float | None, str], ...] = ()
+    events: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ def gather(
         curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
     events = structure(store, use, progress)
-    landmarks = landmarks_of(subject, events, curve)
+    landmarks = None if subject.pure else events.landmarks(curve, subject.events)
     sweep, suggestion = search(
         curve,
         subject.model,
@@ -311,15 +312,6 @@ def gather(
     if len(subject.firm) == fit.n - 1:
         firm = subject.firm
     return replace(gathered, tracks=tuple(tracks), firm=firm), use
-
-
-def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> Landmarks | None:
-    """The structure events that the fits of a subject use; None: they are to use none."""
-    if subject.pure:
-        return None
-    everywhere = [mark for mark in subject.marks if not mark.where]
-    marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
-    return structure.landmarks(curve, sorted(marks))
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from desktop.data.naming import location_name
-from desktop.workbench.model import Annotation, Project, ReportChoices
+from desktop.workbench.model import Annotation, Project, ReportChoices, marks_of
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.data.material import Mark, Predicted, Subject
@@ -80,4 +80,5 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         curve=project.curve,
         tracks=project.tracks,
         spoken=tuple(project.speaker_notes),
+        events=marks_of(project.annotations),
     )

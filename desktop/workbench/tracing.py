@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.presence import Structure
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules, Utilization
+
+
+#: Times (s) and texts of what the user marked.
+Marks: TypeAlias = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True)
@@ -101,21 +105,19 @@ class Problem:
 
 
 class SweepKey(NamedTuple):
-    """What a sweep and its suggestion depend on. `marks`: times and texts that the user marked; None: by the
-    curve alone."""
+    """What a sweep and its suggestion depend on. `marks` None: by the curve alone."""
 
     model: str
     locked: tuple[float, ...] = ()
-    marks: tuple[tuple[float, str], ...] | None = ()
+    marks: Marks | None = ()
     basis: Basis | str | None = None
 
 
 class SweepResult(NamedTuple):
-    """Fits of every n, the one to take, and the structure events of the run."""
+    """Fits of every n, and the one to take."""
 
     sweep: Sweep
     suggestion: Suggestion
-    landmarks: Landmarks | None
 
 
 def sweep_key(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
@@ -126,11 +128,13 @@ def sweep_key(phases: PhaseSettings, annotations: Iterable[Annotation]) -> Sweep
 
 @dataclass
 class Fits:
-    """What has been fitted to one curve."""
+    """What has been fitted to one curve. `landmarks`: structure events by the marks of a `SweepKey`, None
+    where the curve alone counts; `single`: fits by their settings and marks; `pace`: seconds per phase, of
+    the last fit of a model."""
 
     sweeps: dict[SweepKey, SweepResult] = field(default_factory=dict)
-    single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
-    # seconds per phase, from the last fit of the model
+    landmarks: dict[Marks | None, Landmarks | None] = field(default_factory=dict)
+    single: dict[tuple[PhaseSettings, Marks | None], PhaseFit] = field(default_factory=dict)
     pace: dict[str, float] = field(default_factory=dict)
 
 
@@ -236,7 +240,7 @@ def _first_sweep(run: TraceRun, key: SweepKey, job: Job) -> Fits:
     """Its first sweep, and how long it took."""
     fits = Fits()
     start = time.perf_counter()
-    fits.sweeps[key] = first = sweep_of(run, key, job)
+    fits.sweeps[key] = first = sweep_of(run, key, fits, job)
     largest = reaches(first.sweep)
     fits.pace[key.model] = 2 * (time.perf_counter() - start) / (largest * (largest + 1))
     return fits
@@ -294,10 +298,8 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
     events = whole.structure
     doings = None if events is None else events.doings(whole.utilization.curve().window(*limit))
     run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, events, doings, whole.name)
-    fits = Fits()
     key = key._replace(locked=tuple(t for t in key.locked if limit[0] < t < limit[1]))
-    fits.sweeps[key] = sweep_of(run, key, job)
-    return run, fits
+    return run, _first_sweep(run, key, job)
 
 
 def ends_of(curve: StepCurve) -> tuple[float, float]:
@@ -311,24 +313,27 @@ def covers(curve: StepCurve, span: tuple[float, float]) -> bool:
     return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
 
 
-def sweep_of(
-    run: TraceRun, key: SweepKey, job: Job, previous: SweepResult | None = None, to: int = 0
-) -> SweepResult:
-    """Every n and the one to take; `previous`: a sweep that is continued up to `to`."""
+def landmarks_of(run: TraceRun, marks: Marks | None, fits: Fits) -> Landmarks | None:
+    """The structure events of a run and what the user marked, found once; None: the curve alone counts."""
+    if marks not in fits.landmarks:
+        of = None if marks is None else run.structure
+        fits.landmarks[marks] = None if of is None else of.landmarks(run.curve, marks or ())
+    return fits.landmarks[marks]
+
+
+def sweep_of(run: TraceRun, key: SweepKey, fits: Fits, job: Job, to: int = 0) -> SweepResult:
+    """Every n and the one to take; one that is in `fits` is continued up to `to`."""
+    landmarks, previous = landmarks_of(run, key.marks, fits), fits.sweeps.get(key)
     if previous is not None:
         wider = extend(run.curve, previous.sweep, to, locked=key.locked, stop=job.stop)
-        fits = (
-            at_events(run.curve, one, previous.landmarks, key.locked)
-            for one in wider.fits[len(previous.sweep.fits) :]
-        )
-        widened = previous._replace(sweep=replace(wider, fits=(*previous.sweep.fits, *fits)))
+        more = wider.fits[len(previous.sweep.fits) :]
+        at = (at_events(run.curve, one, landmarks, key.locked) for one in more)
+        widened = previous._replace(sweep=replace(wider, fits=(*previous.sweep.fits, *at)))
     else:
-        landmarks = None
-        if run.structure is not None and key.marks is not None:
-            landmarks = run.structure.landmarks(run.curve, key.marks)
         model, locked, _, basis = key
-        sweep = search(run.curve, model, locked=locked, stop=job.stop, landmarks=landmarks, basis=basis)
-        widened = SweepResult(*sweep, landmarks)
+        widened = SweepResult(
+            *search(run.curve, model, locked=locked, stop=job.stop, landmarks=landmarks, basis=basis)
+        )
     job.step(0, 0)
     return widened
 

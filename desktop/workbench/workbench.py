@@ -45,6 +45,7 @@ from desktop.workbench.phase_statistics import NO_STATS, Part, PhaseStatistics, 
 from desktop.workbench.tracing import (
     Document,
     Fits,
+    Marks,
     OpenedTrace,
     Problem,
     SweepKey,
@@ -54,6 +55,7 @@ from desktop.workbench.tracing import (
     covers,
     ends_of,
     first_settings,
+    landmarks_of,
     load_and_compile,
     open_source,
     part_of,
@@ -73,7 +75,6 @@ from desktop.workbench.what_if import NO_WHAT_IF, WhatIf, WhatIfRunner
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
-    from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
@@ -107,19 +108,17 @@ CLOSEST = 1e-6
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a breakpoint is
-    dragged; `sweep_cancelled`: the user does not want every n to be fitted; `landmarks`: structure events of
-    the run, None where the curve alone counts; `preparing`: kernels are being compiled, as at the first
-    start. `marked`: regions, by their names in the trace, that are to be seen wherever regions are shown.
-    `boundaries`: of iterations, in seconds, that are to be drawn over time. `what_if`: the run with changes.
-    `tracks`: curves drawn below the one that is fitted, with their names. `repeated`: a fit, and how firm its
-    breakpoints are over runs."""
+    dragged; `sweep_cancelled`: the user does not want every n to be fitted; `preparing`: kernels are being
+    compiled, as at the first start. `marked`: regions, by their names in the trace, that are to be seen
+    wherever regions are shown. `boundaries`: of iterations, in seconds, that are to be drawn over time.
+    `what_if`: the run with changes. `tracks`: curves drawn below the one that is fitted, with their names.
+    `repeated`: a fit, and how firm its breakpoints are over runs."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
     run: TraceRun | None = None
     sweep: Sweep | None = None
     suggestion: Suggestion | None = None
-    landmarks: Landmarks | None = None
     fit: PhaseFit | None = None
     rows: tuple[PhaseRow, ...] = ()
     preview: bool = False
@@ -1039,7 +1038,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _hand_edit(self, label: str, breakpoints: tuple[float, ...], locked: tuple[float, ...]) -> None:
         phases, fit = self._by_hand(breakpoints, locked)
-        self._fits.single[phases] = fit
+        self._fits.single[self._single_key(phases)] = fit
         self._edit_phases(label, None, phases)
 
     def turn(self, project: Project) -> None:
@@ -1129,11 +1128,11 @@ class Workbench(EditBench[Snapshot, Project]):
             self._sweeping.cancel()
             self._show(run=run, **changes, refining=True)
             return
-        sweep, suggestion, landmarks = self._fits.sweeps.get(self._key(phases), (None, None, None))
+        sweep, suggestion = self._fits.sweeps.get(self._key(phases), (None, None))
         fit = self._fit_of(phases) or self._quick(run, phases)
         old_fit = None if "fit" in changes else self.snapshot.fit
         changes.pop("fit", None)
-        changes |= {"sweep": sweep, "suggestion": suggestion, "landmarks": landmarks, "refining": fit is None}
+        changes |= {"sweep": sweep, "suggestion": suggestion, "refining": fit is None}
         changes["sweep_cancelled"] = sweep is None and self._is_cancelled(phases)
         self._show_fit(fit or old_fit, run, **changes)
         if sweep is None or reaches(sweep) < phases.n:
@@ -1184,7 +1183,7 @@ class Workbench(EditBench[Snapshot, Project]):
         return {"tracks": tuple((name, curve) for name, curve in drawn if curve is not None)}
 
     def _fit_of(self, phases: PhaseSettings) -> PhaseFit | None:
-        fit = self._fits.single.get(phases)
+        fit = self._fits.single.get(self._single_key(phases))
         sweep = self._fits.sweeps.get(self._key(phases))
         if fit is None and phases.breaks is None and sweep is not None and phases.n <= reaches(sweep.sweep):
             fit = sweep.sweep.fit(phases.n)
@@ -1193,28 +1192,32 @@ class Workbench(EditBench[Snapshot, Project]):
     def _key(self, phases: PhaseSettings) -> SweepKey:
         return sweep_key(phases, self.project.annotations)
 
+    def _single_key(self, phases: PhaseSettings) -> tuple[PhaseSettings, Marks | None]:
+        """Of a fit in `Fits.single`: breakpoints that are given do not depend on what the user marked."""
+        return phases, self._key(phases).marks if phases.breaks is None else None
+
     def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
+        fits, (_, marks) = self._fits, self._single_key(phases)
         if phases.breaks is not None:
             fit = with_breakpoints(run, phases)
-        elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
-            fit = self._timed_fit(run, phases, self._fits, self.snapshot.landmarks)
+        elif marks in fits.landmarks and fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
+            fit = self._timed_fit(run, phases, marks, fits)
         else:
             return None
-        self._fits.single[phases] = fit
+        fits.single[phases, marks] = fit
         return fit
 
     def _request_fit(self, run: TraceRun, phases: PhaseSettings) -> None:
-        fits, sweep = self._fits, self._fits.sweeps.get(self._key(phases))
-        landmarks, project = None if sweep is None else sweep.landmarks, self.project
+        fits, (_, marks), project = self._fits, self._single_key(phases), self.project
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
-            fit = with_names(run, self._timed_fit(run, phases, fits, landmarks, job.stop), project)
+            fit = with_names(run, self._timed_fit(run, phases, marks, fits, job.stop), project)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(answer: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
             fit, rows = answer
-            fits.single[phases] = fit
+            fits.single[phases, marks] = fit
             if self.snapshot.run is run and self.snapshot.project.phases == phases:
                 self._show(fit=fit, rows=rows, refining=False)
 
@@ -1242,18 +1245,18 @@ class Workbench(EditBench[Snapshot, Project]):
         def done(answer: SweepResult) -> None:
             fits.sweeps[key] = answer
             if self.snapshot.run is run and self._key(self.snapshot.project.phases) == key:
-                self._show(sweep=answer.sweep, suggestion=answer.suggestion, landmarks=answer.landmarks)
+                self._show(sweep=answer.sweep, suggestion=answer.suggestion)
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: sweep_of(run, key, job, sweep, to), done, self._fit_failed
+            "Fitting every n", lambda job: sweep_of(run, key, fits, job, to), done, self._fit_failed
         )
 
     @staticmethod
     def _timed_fit(
-        run: TraceRun, phases: PhaseSettings, fits: Fits, events: Landmarks | None, stop: Bytes | None = None
+        run: TraceRun, phases: PhaseSettings, marks: Marks | None, fits: Fits, stop: Bytes | None = None
     ) -> PhaseFit:
-        start = time.perf_counter()
-        fitted = phases.fit(run.curve, events, stop=stop)
+        landmarks, start = landmarks_of(run, marks, fits), time.perf_counter()
+        fitted = phases.fit(run.curve, landmarks, stop=stop)
         fits.pace[phases.model] = (time.perf_counter() - start) / phases.n
         return fitted
 

@@ -12,9 +12,12 @@ from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Stretches
 from desktop.core.phase_names import MESSAGES, doings, phase_names
 from desktop.core.phases import fit
+from desktop.data.material import gather
+from desktop.data.store import open_store
 from desktop.resources import samples
+from desktop.workbench import presenting
 from desktop.workbench.workbench import Workbench
-from tests.inline import Inline
+from tests.inline import Inline, Later
 from tests.programs.catalogue import lu
 from tests.programs.simulated import simulate, write
 
@@ -41,13 +44,44 @@ def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
 def test_the_curve_alone_is_one_switch_away(bench: Workbench) -> None:
     bench.set_pure(True)
     shown = bench.snapshot
-    assert shown.landmarks is None and shown.suggestion is not None and shown.suggestion.breakpoints is None
+    assert shown.suggestion is not None and shown.suggestion.breakpoints is None
     for n in (2, 5, 9):
         bench.set_n(n)
         best = fit(shown.run.curve, n, "mixed")
         assert bench.snapshot.fit.breaks == pytest.approx(best.breaks, rel=1e-12)
     bench.set_pure(False)
-    assert bench.snapshot.landmarks is not None and bench.snapshot.suggestion.breakpoints
+    assert bench.snapshot.suggestion.breakpoints
+
+
+def test_a_fit_has_its_structure_events_before_every_n_is_fitted(tmp_path: Path) -> None:
+    sweeps, by_name = Later(), {one.path.parent.name: one.path for one in samples()}
+    made = Workbench(executors={"store": Inline(), "fit": Inline(), "sweep": sweeps})
+    made.open(by_name["wave1d_8_eztrace"])
+    made.set_n(18)
+    made.set_model("linear")
+    shown = made.snapshot
+    assert shown.sweep is None and not shown.refining
+    events = shown.run.structure.landmarks(shown.run.curve)
+    asked = shown.project.phases.fit(shown.run.curve, events)
+    assert shown.fit.breaks.tolist() == asked.breaks.tolist()
+    assert shown.fit.breaks.tolist() != fit(shown.run.curve, 18, "linear").breaks.tolist()
+    sweeps.run()
+    assert made.snapshot.sweep.fit(18).breaks == pytest.approx(shown.fit.breaks, abs=1e-6)
+    made.close()
+
+
+def test_a_hidden_annotation_is_a_structure_event_of_reports_too(bench: Workbench) -> None:
+    bench.set_n(4)
+    free = bench.snapshot.fit
+    wide = int(np.argmax(free.breakpoint_high[1:-1] - free.breakpoint_low[1:-1])) + 1
+    time_s = float(0.3 * free.breakpoint_low[wide] + 0.7 * free.breakpoint_high[wide])
+    bench.annotate("halo", time_s)
+    bench.change_annotation(0, hidden=True)
+    shown = bench.snapshot
+    assert shown.fit.breaks[wide] == time_s != free.breaks[wide]
+    with open_store(shown.document.store) as store:
+        material, _ = gather(presenting.subject(shown.project, store, "lu"))
+    assert material.marks == () and material.fit.breaks == pytest.approx(shown.fit.breaks, rel=1e-12)
 
 
 def test_phases_of_mixed_degrees_may_be_periodic_too(bench: Workbench) -> None:
