@@ -202,7 +202,7 @@ def _of_project(
     run that was shown, and its number."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.keeping import read_workspace, trace_of
     from desktop.workbench.limiting import limited
     from desktop.workbench.model import ReportChoices
     from desktop.workbench.presenting import subject
@@ -223,14 +223,8 @@ def _of_project(
         return [], None, ReportChoices(), 0
     subjects = []
     for k, run in enumerate(runs):
-        if not run.trace.path.exists():
-            raise ProjectError(
-                f"its trace {run.trace.name} is not at {run.trace.path}",
-                file=options.file,
-                hint="open the project in the window, say where the trace is, and save",
-            )
         share = Share(progress, k / len(runs), (k + 1) / len(runs))
-        store = open_trace(run.trace.path, share, **asdict(run.trace.options))
+        store = open_trace(trace_of(run.trace, options.file), share, **asdict(run.trace.options))
         subjects.append(subject(run.project, store, names[k]))
     return subjects, partial(contrast, workspace), runs[workspace.shown].project.report, workspace.shown
 

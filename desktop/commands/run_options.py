@@ -150,21 +150,14 @@ def settle(options: argparse.Namespace) -> None:
         options.phases = phase_settings(options, PhaseSettings())
         return
     from desktop.errors import ProjectError
-    from desktop.workbench.keeping import find_trace, read_workspace
+    from desktop.workbench.keeping import read_workspace, trace_of
 
     workspace = read_workspace(options.file)
     if not workspace.runs:
         raise ProjectError("holds no trace", file=options.file)
     run = workspace.runs[workspace.shown]
-    trace = find_trace(run.trace, options.file)
-    if trace is None:
-        raise ProjectError(
-            f"its trace {run.trace.name} is not at {run.trace.path}",
-            file=options.file,
-            hint="open the project in the window, say where the trace is, and save",
-        )
-    options.trace, options.rules, options.project = trace, run.project.rules, True
-    options.settings = run.project
+    options.trace, options.project = trace_of(run.trace, options.file), True
+    options.rules, options.settings = run.project.rules, run.project
     options.phases = phase_settings(options, run.project.phases)
 
 

@@ -691,15 +691,21 @@ def find_trace(trace: TraceId, project: Path | None) -> Path | None:
     return candidates[0] if candidates else None
 
 
-def compared_trace(trace: TraceId, project: Path | None) -> Path:
-    """Where the trace of a compared run is. ProjectError: it cannot be found."""
+def trace_of(
+    trace: TraceId,
+    project: Path | None,
+    hint: str = "open the project in the window, say where the trace is, and save",
+) -> Path:
+    """Where a trace is, as `find_trace`. ProjectError: it cannot be found."""
     place = find_trace(trace, project)
     if place is None:
-        raise ProjectError(
-            f"its trace {trace.name} is not at {trace.path}", file=project,
-            hint="open that run and say where it is, or leave it out of the comparison",
-        )  # fmt: skip
+        raise ProjectError(f"its trace {trace.name} is not at {trace.path}", file=project, hint=hint)
     return place
+
+
+def compared_trace(trace: TraceId, project: Path | None) -> Path:
+    """`trace_of` a run that is compared."""
+    return trace_of(trace, project, "open that run and say where it is, or leave it out of the comparison")
 
 
 # ---- recovery

@@ -510,6 +510,10 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     told = json.loads(printed)
     assert code == 0 and {f["figure"] for f in told["figures"]} == {"residual"}
     assert told["command"].endswith(shlex.join(words))
+    (tmp_path / "moved").mkdir()
+    traces[1] = traces[1].rename(tmp_path / "moved" / "two.csv")  # where all commands and the window look
+    code, _, err = run(capsys, "report", place, "-o", tmp_path / "moved.html")
+    assert (code, err) == (0, "")
     traces[1].unlink()
     code, _, err = run(capsys, "report", place, "-o", out)
     assert code == 1 and "two.csv is not at" in err
