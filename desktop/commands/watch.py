@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from desktop.printing import printable
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.following import Followed
-    from desktop.data.recording import Recorded
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 #: Seconds between two looks.
@@ -75,46 +74,33 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
     from desktop.data.info import info
     from desktop.data.opening import open_trace
     from desktop.data.recording import Recorded, record
-    from desktop.progress import Cancelled, Progress
+    from desktop.progress import Progress
 
-    follower, followed = Follower(folder), Followed()
-    ended: list[Recorded | BaseException] = []
+    follower, followed, recording = Follower(folder), Followed(), None
     progress = Progress()
-
-    def program() -> None:
-        assert command is not None
-        try:
-            ended.append(record(command, folder, progress, output))
-        except BaseException as error:  # raised by the thread that waits for it
-            ended.append(error)
-
     # The picture is redrawn in place, so the output of the program goes to a file.
     output = folder.with_name(f"{folder.name}.out") if sys.stdout.isatty() and command is not None else None
-    thread = threading.Thread(target=program)
-    if command is not None:
-        thread.start()
-    elif Follower(folder).look() is None:
-        print(f"waiting for what is recorded into {folder}", file=sys.stderr)
     drawn = 0
-    try:
-        while True:
-            over = command is not None and not thread.is_alive()
-            look = follower.look() if folder.is_dir() else None
-            followed = look or followed
-            whole = 0 < followed.expected <= followed.processes == followed.ended
-            if look is not None:
-                drawn = _draw(followed, drawn)
-            if over or (command is None and whole):
-                break
-            stopping.check()
-            time.sleep(_INTERVAL)
-    finally:
-        progress.cancel()
+    with ThreadPoolExecutor(1) as beside:
         if command is not None:
-            thread.join()
-    if ended and isinstance(ended[0], BaseException):
-        raise Cancelled if isinstance(ended[0], Cancelled) else ended[0]
-    recorded = ended[0] if ended and isinstance(ended[0], Recorded) else Recorded(folder, 0)
+            recording = beside.submit(record, command, folder, progress, output)
+        elif Follower(folder).look() is None:
+            print(f"waiting for what is recorded into {folder}", file=sys.stderr)
+        try:
+            while True:
+                over = recording is not None and recording.done()
+                look = follower.look() if folder.is_dir() else None
+                followed = look or followed
+                whole = 0 < followed.expected <= followed.processes == followed.ended
+                if look is not None:
+                    drawn = _draw(followed, drawn)
+                if over or (recording is None and whole):
+                    break
+                stopping.check()
+                time.sleep(_INTERVAL)
+        finally:
+            progress.cancel()
+    recorded = Recorded(folder, 0) if recording is None else recording.result()
     with terminal_progress() as importing, open_trace(folder, importing) as store:
         facts = info(store)
     for line in lines([recorded], facts):

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -126,38 +125,29 @@ def in_background(progress: Progress) -> bool:
     """
     # Its temporary files are in a folder of this process, so that none remain if it has to be killed.
     with scratch_folder() as folder:
-        return _attached(progress, str(folder))
+        return _attached(progress, folder)
 
 
-def _attached(progress: Progress, folder: str) -> bool:
+def _attached(progress: Progress, folder: Path) -> bool:
     words = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "desktop"]
-    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
-    environment = {**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"}
-    process = subprocess.Popen(
-        [*words, "warm-up", "--attached"],
-        stdin=subprocess.PIPE,  # it sees the end of this pipe if this process is killed
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        encoding="utf-8",
-        env=environment,
-    )
-    lines: queue.Queue[str] = queue.Queue()
-
-    def read() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.put(line)
-
-    reader = threading.Thread(target=read, name="warm-up", daemon=True)
-    reader.start()
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    output = folder / "progress"
+    with output.open("wb") as stdout:
+        process = subprocess.Popen(
+            [*words, "warm-up", "--attached"],
+            stdin=subprocess.PIPE,  # it sees the end of this pipe if this process is killed
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        )
     done, text = 0.0, ""
     try:
         while process.poll() is None:
-            with suppress(queue.Empty, ValueError):
-                share, _, text = lines.get(timeout=0.1).strip().partition(" ")
-                done = float(share)
+            with suppress(IndexError, ValueError):  # it has said nothing yet, or something else
+                share, _, title = output.read_text(encoding="utf-8").splitlines()[-1].partition(" ")
+                done, text = float(share), title
             progress.step(done, 1.0, text)
+            time.sleep(0.1)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -166,8 +156,6 @@ def _attached(progress: Progress, folder: str) -> bool:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        assert process.stdin is not None and process.stdout is not None
-        reader.join()
+        assert process.stdin is not None
         process.stdin.close()
-        process.stdout.close()
     return process.returncode == 0
