@@ -54,6 +54,23 @@ def test_its_phases_are_those_that_were_kept(project: Path, capsys: pytest.Captu
     assert part["n"] == 3 and part["breaks_s"][0] == pytest.approx(0.001)
 
 
+def test_every_n_is_fitted_around_locked_breakpoints(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for row in run(capsys, "phases", project, "--max-n", 6)["sweep"]:
+        assert any(abs(t - 0.012) < 1e-9 for t in row["breaks_s"]), row["n"]
+
+
+def test_a_fit_by_the_curve_alone_stays_one_with_another_n(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (kept,) = read_workspace(project).runs
+    assert any(run(capsys, "phases", project, "-n", 6)["break_events"])
+    write(project, Workspace((replace(kept, project=Project(PhaseSettings("linear", 3, pure=True))),)))
+    for words in ((), ("-n", 6), ("--model", "mixed", "-n", 6)):
+        assert not any(run(capsys, "phases", project, *words)["break_events"])
+
+
 def test_breaks_by_hand_hold(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (kept,) = read_workspace(project).runs
     end = run(capsys, "info", project)["duration_s"]

@@ -75,19 +75,21 @@ def _print_sweep(
 ) -> None:
     from desktop.core.selection import search
 
-    model, basis = options.phases.model, options.phases.basis
-    result, suggestion = search(curve, model, to=options.max_n, landmarks=landmarks, basis=basis)
+    phases, to = options.phases, options.max_n
+    result, suggestion = search(
+        curve, phases.model, locked=phases.locked, to=to, landmarks=landmarks, basis=phases.basis
+    )
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
         for fit in result.fits
-        if fit.requested <= options.max_n
+        if fit.requested <= to
     ]
     suggested = suggestion.fit(curve, result)
     second = suggestion.runner_up
     if options.json:
         print_json(
             {
-                "model": model,
+                "model": phases.model,
                 "sweep": rows,
                 "suggested_n": suggestion.n,
                 "suggested_breaks_s": suggested.breaks.tolist(),
@@ -110,7 +112,7 @@ def _print_sweep(
             mark = "*" if row["n"] == suggestion.n else " "
             inner = " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
             print(f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  {inner}")
-        if suggestion.n > options.max_n:
+        if suggestion.n > to:
             print(f"{suggestion.n} would be suggested, more than asked for: {suggestion.reason}")
         else:
             print(f"* suggested: {suggestion.reason}")

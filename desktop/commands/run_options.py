@@ -174,7 +174,7 @@ def phase_settings(options: argparse.Namespace, project_phases: PhaseSettings) -
     given = {name: value for name, value in values.items() if value is not None}
     if not given:
         return project_phases
-    left = {name: getattr(project_phases, name) for name in ("n", "model")}
+    left = {name: getattr(project_phases, name) for name in ("n", "model", "pure")}
     if "model" not in given:
         left["also"] = project_phases.also
         if given.get("also", project_phases.also) == project_phases.also:
