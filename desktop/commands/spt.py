@@ -390,7 +390,7 @@ def _design_lines(design: Design, result: JSON, options: argparse.Namespace) -> 
     lines = [f"{design.kind} design of {len(design.factors)} factors in {design.runs} runs, "
              f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
     words, equal = in_words(design)
-    lines += [*words, *(f"not told apart: {one}" for one in equal)]
+    lines += [*words, *(f"aliased: {one}" for one in equal)]
     if result["detectable_effect"] is not None:
         lines.append(
             f"an effect of {result['detectable_effect']:.4g} is seen with a chance of "

@@ -35,7 +35,7 @@ def add_parts(part: Part) -> None:
     add("--factors NAMES", "columns that are factors (default: those of two levels)")
     add("--half", "half effects, the coefficients of the model")
     add("--error", "where the standard error comes from", choices=ERRORS)
-    add("--terms A,B,A:B", "only these (default: all that can be told apart)")
+    add("--terms A,B,A:B", "only these (default: all that can be estimated)")
     add("--generators E=ABC", "checked against the runs")
     add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
     add("--planned", "--terms were chosen before the effects were seen")
@@ -317,7 +317,7 @@ def effect_lines(analysis: Effects, half: bool, response: str, factors: Sequence
         f"error by {analysis.error}; * marks more than {analysis.threshold}",
         *table_lines(
             *effect_rows.effects(analysis, "", half=half), "Term", capital(word), "SE", "t", "Share",
-            "Marked", "Not told apart from",
+            "Marked", "Aliased with",
         ),
         f"SPT rank, by {word}; those within one standard error share a rank:",
         *table_lines(

@@ -780,12 +780,12 @@ def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
     if name not in data.beside:
         names = ", ".join(data.beside) or "nothing"
         raise ValueError(f"{name} was not noted with the trials; noted were: {names}")
-    known_of = np.isfinite(data.beside[name])
-    if not known_of.any():
+    present = np.isfinite(data.beside[name])
+    if not present.any():
         raise ValueError(f"{name} was not noted with any trial")
-    if not known_of.all():
-        notes.append(f"{name} was not noted with {int((~known_of).sum())} trials, which are left out")
-    return data.only(known_of)
+    if not present.all():
+        notes.append(f"{name} was not noted with {int((~present).sum())} trials, which are left out")
+    return data.only(present)
 
 
 def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | None:

@@ -116,8 +116,7 @@ def recommend(
 
     Among designs of at least that resolution the fewest trials; of those, the most treatments, as they
     estimate more. Where no number of trials is enough, the most sensitive one. `resolutions`: runs and
-    resolution
-    of the regular designs to choose from, computed if not given.
+    resolution of the regular designs to choose from, computed if not given.
 
     Raises
     ------

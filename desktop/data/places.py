@@ -40,7 +40,7 @@ _DECLARATIONS = re.compile(
 @dataclass(frozen=True)
 class Place:
     """A place: its macro ("" if it is not prepared), file, line (from 1, as in the program's own source),
-    enclosing routine ("" if none) and construct. `begin`: where its routine or loop begins."""
+    enclosing routine ("" if none) and construct."""
 
     macro: str
     file: str

@@ -636,19 +636,21 @@ def _is_number(cells: list[str]) -> bool:
 
 def _responses(sheet: _Sheet, numbers: list[str], requested: str | None) -> tuple[list[str], list[str]]:
     """The response's columns (several: replicates), and other possible ones."""
+    stems: dict[str, list[str]] = {}
+    for name in numbers:
+        numbered = re.fullmatch(r"(.*?)[ _.-]?\d+", name)
+        stems.setdefault(numbered[1].casefold() if numbered else name, []).append(name)
     if requested is not None:
         if requested in sheet.header:
             return [requested], [n for n in numbers if n != requested]
         same = [n for n in numbers if re.fullmatch(re.escape(requested) + r"[ _.-]?\d+", n)]
+        # As `RunTable.response` names replicates in columns of their own.
+        same = same or next((names for names in stems.values() if " ".join(names) == requested), [])
         if same:
             return same, [n for n in numbers if n not in same]
         sheet.column(requested)
     if not numbers:
         raise sheet.refuse("has no column of responses", hint="add one number to every trial")
-    stems: dict[str, list[str]] = {}
-    for name in numbers:
-        numbered = re.fullmatch(r"(.*?)[ _.-]?\d+", name)
-        stems.setdefault(numbered[1].casefold() if numbered else name, []).append(name)
     for stem, names in stems.items():
         if len(names) > 1 and stem in ("response", "r", "rep", "replicate", "run", "y", "wall", "time"):
             return names, [n for n in numbers if n not in names]

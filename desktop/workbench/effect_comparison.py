@@ -390,7 +390,7 @@ def scale_test_of(effects: Effects, factor: str, scale: str, se: float | None = 
     except KeyError as error:
         raise ValueError(f"the trials do not tell {error.args[0]!r}") from None
     if len({id(e) for e in (f, s, both)}) < 3:
-        raise ValueError("the factor, the scale and their interaction cannot be told apart by these trials")
+        raise ValueError("the factor, the scale and their interaction are aliased in these trials")
     df = math.inf
     if se is None:
         se, df = (f.se / 2, f.df) if effects.error == "replicates" else (math.nan, math.inf)

@@ -85,7 +85,7 @@ def effects(analysis: Effects, unit: str, *, every: Effects | None = None, half:
         ),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
         Column("Marked", f"Above {analysis.threshold}"),
-        Column("Not told apart from", "Aliases up to two-factor interactions"),
+        Column("Aliased with", "Aliases up to two-factor interactions"),
         Column("95 % from", INTERVAL, unit, 3),
         Column("to", INTERVAL, unit, 3),
         Column("Share from", SHARE, "% of base", 3),
@@ -124,7 +124,7 @@ def rank(analysis: Effects, unit: str, factors: Mapping[str, Factor], *, half: b
         Column("Line"),
         Column("Routine"),
         Column("Construct"),
-        Column("Not told apart from"),
+        Column("Aliased with"),
     )
     rows = []
     for line in ranked(analysis):

@@ -80,7 +80,7 @@ class ExperimentProject:
 @dataclass(frozen=True, eq=False)
 class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
-    `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
+    `effects`: of the chosen terms; `every`: of all that can be estimated. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
     lacks. `powers`: which power of the response fits. `unread`: why there are no effects. `unit_s`: what one
     unit of delay takes here. `pilot`: the result of the last one."""

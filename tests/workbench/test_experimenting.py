@@ -219,6 +219,18 @@ def test_another_response_and_other_rows(bench):
     assert bench.snapshot.effects.mean == pytest.approx(wall)
 
 
+def test_replicates_in_columns_of_their_own_are_read_again(bench, tmp_path):
+    rows = ["A,threads,response1,response2", "-,8,10,10.1", "+,8,12,12.1", "-,24,5,5.1", "+,24,7,7.3"]
+    (tmp_path / "runs.csv").write_text("\n".join(rows + rows[1:]))
+    bench.open(tmp_path / "runs.csv")
+    before = values(bench)
+    bench.open_record(bench.record())
+    assert not bench.snapshot.problem and values(bench) == before
+    bench.choose_rows(where=(("threads", "8"),))
+    assert not bench.snapshot.problem and bench.snapshot.response == "response1"
+    assert len(bench.snapshot.effects.trials.y) == 8
+
+
 def test_5417_table_4_needs_a_standard_error_to_have_a_verdict(bench):
     """One run of each treatment has none of its own; with the 0.10 of the report it does not scale."""
     bench.open(DATA / "nistir5417_table4_isolated_factor.csv")

@@ -40,7 +40,7 @@ def effect_words(effect: Effect, in_model: bool, half: bool, unit: str) -> str:
     if in_model and math.isfinite(effect.p):
         text += f", p {digits(effect.p, 2)}"
     if effect.aliases:
-        text += "\nnot told apart from " + ", ".join(effect.aliases[:6])
+        text += "\naliased with " + ", ".join(effect.aliases[:6])
     return text
 
 

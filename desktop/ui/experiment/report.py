@@ -112,7 +112,7 @@ def _ranks(analysis: Effects, unit: str, factors: Mapping[str, Factor]) -> Repor
 
 
 def _effects(analysis: Effects, unit: str) -> ReportTable:
-    titles = ("Term", "Not told apart from", "Marked", "Effect", "SE", "t", "p")
+    titles = ("Term", "Aliased with", "Marked", "Effect", "SE", "t", "p")
     return _sheet("Effects", effect_rows.effects(analysis, unit), titles, 3, f"★ above {analysis.threshold}.")
 
 
