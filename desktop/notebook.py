@@ -293,7 +293,7 @@ class Run:
         if by not in ("run", "phase"):
             raise ValueError(f"by is {by!r}, it must be 'run' or 'phase'")
         curve = self._curve("computing")
-        names, ranges = ["run"], [(curve.start, curve.start + curve.duration)]
+        names, ranges = ["run"], [curve.span]
         if by == "phase":
             ends = self.phases(n, model).breaks
             ranges += itertools.pairwise(ends)
@@ -330,8 +330,8 @@ class Run:
         own first."""
         from desktop.data.statistics import profile_frame
 
-        curve = self._curve("computing")
-        span = curve.start if start is None else start, curve.start + curve.duration if end is None else end
+        first, last = self._curve("computing").span
+        span = first if start is None else start, last if end is None else end
         (stats,) = self._statistics.ranges([span], self._use, replay=True)
         rows = self._statistics.flat(stats, self._use)
         return Answer(lambda: profile_frame(rows))
@@ -436,7 +436,7 @@ class Run:
 
         curve, span = phases.curve, look.pop("span", None)
         whole = curve.duration == self._use.curve().duration
-        limit = None if whole else (curve.start, curve.start + curve.duration)
+        limit = None if whole else curve.span
         material = Material(
             title=self._title,
             curve=curve,

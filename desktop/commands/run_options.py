@@ -204,12 +204,8 @@ class CommandRun:
     curve: StepCurve
 
     @property
-    def span(self) -> tuple[float, float]:
-        return self.curve.start, self.curve.start + self.curve.duration
-
-    @property
     def limit(self) -> tuple[float, float] | None:
-        return None if self.curve.duration == self.use.curve().duration else self.span
+        return None if self.curve.duration == self.use.curve().duration else self.curve.span
 
     @cached_property
     def landmarks(self) -> Landmarks | None:
@@ -245,7 +241,7 @@ class CommandRun:
         from desktop.data.presence import structure
 
         settings = self.options.settings
-        doings = structure(self.store, self.use).doings(self.use.curve().window(*self.span))
+        doings = structure(self.store, self.use).doings(self.use.curve().window(*self.curve.span))
         return phase_names(doings, model.breaks, settings.user_names, settings.names)
 
 
@@ -277,13 +273,13 @@ def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
     by hand or locked, those inside of it are left in `options.phases`."""
     from desktop.workbench.limiting import limited
 
-    settings, ends = options.settings, (curve.start, curve.start + curve.duration)
-    limit = span_of(options, ends) or settings.limit
+    settings = options.settings
+    limit = span_of(options, curve.span) or settings.limit
     if limit is None:
         return curve
     part = curve.window(*limit)
     if limit != settings.limit and options.phases is settings.phases:
-        options.phases = limited(settings, (part.start, part.start + part.duration), ends).phases
+        options.phases = limited(settings, part.span, curve.span).phases
     return part
 
 

@@ -41,8 +41,8 @@ def main(options: argparse.Namespace) -> int:
     check_budget(options.phases.model, options.phases.n if by_phase else None)
     with open_run(options, any_curve=True) as run:
         store, use, curve = run.store, run.use, run.curve
-        names, ranges = ["run" if run.limit is None else "window"], [run.span]
-        levels, breakpoints = [curve.mean], [*run.span]
+        names, ranges = ["run" if run.limit is None else "window"], [run.curve.span]
+        levels, breakpoints = [curve.mean], [*run.curve.span]
         if by_phase:
             model = run.fit()
             breakpoints = model.breaks.tolist()

@@ -98,7 +98,7 @@ def _look_at(store: TraceStore, picture: Path) -> None:
         fit(
             curve, 2, space.model, basis=Basis(space.model, 1 / curve.duration if space.scale else 0.0)
         ).value(0.0)
-    Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)
+    Statistics(store).ranges([curve.span], use, replay=True)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -67,7 +67,7 @@ def main(options: argparse.Namespace) -> int:
             largest = (
                 program.regions
                 if isinstance(program, RerunThere)
-                else largest_regions(Statistics(store), use, run.span, progress)
+                else largest_regions(Statistics(store), use, run.curve.span, progress)
             )
             ranked = would_help_most(program, names, largest, progress)
         rows = _phases(fit, prediction, program.start_s)

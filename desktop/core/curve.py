@@ -77,6 +77,11 @@ class StepCurve:
         """Length in seconds."""
         return float(self.edges[-1] - self.edges[0]) * self.unit
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Start and end in seconds."""
+        return self.start, self.start + self.duration
+
     @cached_property
     def integral(self) -> float:
         """Integral in processor-seconds."""

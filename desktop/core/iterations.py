@@ -587,7 +587,7 @@ def in_curve(curve: StepCurve) -> Repeat | None:
     if curve.segments < 4 * LEAST:
         return None
     n = 1 << 15
-    start, end = curve.start, curve.start + curve.duration
+    start, end = curve.span
     fine = means(curve, np.linspace(start, end, n + 1)[None])[0]
     if float(fine.std()) < 1e-9 * max(float(np.abs(fine).max()), 1e-300):
         return None

@@ -22,6 +22,8 @@ MODELS = {
     "mixed": "Mixed",
     "budget": "Budget",
 } | {space.model: space.title for space in bases.TABLE}
+#: Models whose phases may be of several degrees.
+MIXING = ("mixed", "budget")
 #: Models of functions other than polynomials.
 OWN_BASIS = tuple(space.model for space in bases.TABLE)
 #: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title and description.

@@ -47,7 +47,7 @@ class Doings:
 
 def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[str, str]]) -> Doings:
     """The regions in the part of a run that `curve` covers. `about`: gives name and kind of a region."""
-    start, end = curve.start, curve.start + curve.duration
+    start, end = curve.span
     computing = curve.means(_BINS) / max(curve.capacity, 1e-300)
     # Messages have no duration: take them from the first to the last of those that come often.
     sent = smoothed(stretches.take(stretches.what < 0).ordered(), end - start)[0]

@@ -112,7 +112,6 @@ class PhaseFit:
     epsilon: float
     sse: float
     lower: float
-    upper: float
     equidistribution: float
     tight: Flags
     evaluations: int
@@ -120,6 +119,10 @@ class PhaseFit:
     note: str
     names: tuple[str, ...] = ()
     basis: Basis | None = None
+
+    @property
+    def upper(self) -> float:
+        return self.epsilon
 
     @property
     def searched(self) -> bool:
@@ -328,7 +331,7 @@ def fit_breakpoints(
     if times.ndim != 1 or times.size < 2 or not np.isfinite(times).all():
         raise ValueError("breakpoints must be a list of two or more times in seconds, with start and end")
     inner = np.unique(times[1:-1])
-    ends = np.array([curve.start, curve.start + curve.duration])
+    ends = np.array(curve.span)
     if inner.size != times.size - 2 or np.abs(times[[0, -1]] - ends).max() > 1e-9 * np.abs(ends).max():
         raise ValueError(
             f"breakpoints must increase from the curve's start {ends[0]:g} s to its end {ends[1]:g} s, "
@@ -347,7 +350,7 @@ def fit_breakpoints(
         raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
     tree = with_basis(curve, used)
     _, _, _, errors = _described(tree, j, o)
-    if model in ("mixed", "budget"):
+    if model in labels.MIXING:
         e0, e1, e2 = errors[:, :3].T
         fitting = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
         if used is not None:
@@ -485,7 +488,7 @@ def _finish(
         np.cumsum([raw.m + 1 for raw in raws])[:-1],
     )
     degree = np.concatenate([raw.degree for raw in raws])
-    if model not in ("mixed", "budget"):
+    if model not in labels.MIXING:
         degree = np.full(degree.size, _degree_of(model))
     squared = errors[np.arange(degree.size), degree]
     weighted = squared / _SHARE[degree] if model == "mixed" else squared
@@ -542,7 +545,6 @@ def _finish(
                 epsilon=epsilon,
                 sse=total[i],
                 lower=math.sqrt(lower * curve.unit),
-                upper=epsilon,
                 equidistribution=math.sqrt(lowest[i] / highest[i]) if highest[i] > 0 else 1.0,
                 tight=tight[cut],
                 evaluations=raw.evaluations,
@@ -589,9 +591,9 @@ def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Fl
     edges = curve.edges
     times = np.unique(np.asarray(locked, float)) / curve.unit
     if times.size and not (np.isfinite(times).all() and edges[0] < times[0] and times[-1] < edges[-1]):
-        end = curve.start + curve.duration
+        start, end = curve.span
         raise ValueError(
-            f"locked breakpoints must lie inside the curve, between {curve.start:g} s and {end:g} s, "
+            f"locked breakpoints must lie inside the curve, between {start:g} s and {end:g} s, "
             f"got {list(locked)}"
         )
     j = np.searchsorted(edges, times, side="right") - 1
@@ -631,7 +633,7 @@ def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis |
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
     if model not in labels.OWN_BASIS:
-        if model not in ("mixed", "budget"):
+        if model not in labels.MIXING:
             return None
         return basis_of(curve, basis) if isinstance(basis, str) else basis
     if basis is None or isinstance(basis, str):

@@ -30,6 +30,7 @@ import numpy as np
 from desktop.core.arrays import Bytes, Floats, Ints
 from desktop.core.choice import MOST, Breakpoint, choose, not_shared
 from desktop.core.curve import StepCurve
+from desktop.core.labels import MIXING
 from desktop.core.landmarks import NEAR, Landmark, Landmarks
 from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit, fit_breakpoints, least_n, sweep
 from desktop.core.quantity import PROCESSORS
@@ -67,9 +68,7 @@ class Suggestion:
 
     def times(self, curve: StepCurve) -> tuple[float, ...] | None:
         """(phases + 1,) the curve's start, the chosen breakpoints, its end, in seconds; None without."""
-        if self.breakpoints is None:
-            return None
-        return (curve.start, *(one.time_s for one in self.breakpoints), curve.start + curve.duration)
+        return None if self.breakpoints is None else _times(curve, self.breakpoints)
 
     def fit(self, curve: StepCurve, sweep: Sweep) -> PhaseFit:
         """The suggested phases; `sweep`: the sweep that `search` returned with the suggestion."""
@@ -129,6 +128,11 @@ def search(
     return extend(curve, searched, to, locked=locked, stop=stop), suggestion
 
 
+def _times(curve: StepCurve, breakpoints: Sequence[Breakpoint]) -> tuple[float, ...]:
+    start, end = curve.span
+    return (start, *(one.time_s for one in breakpoints), end)
+
+
 def _fits(curve: StepCurve, sweep: Sweep, suggested: Suggestion) -> bool:
     """Whether the suggestion's total squared error is at most that of the sweep's fit of as many phases."""
     fitted = suggested.fit(curve, sweep)
@@ -160,8 +164,7 @@ def _with_structure(
         """Number of phases between these breakpoints, or of their parameters for ``budget``."""
         if model != "budget":
             return len(breakpoints) + 1
-        times = (curve.start, *(one.time_s for one in breakpoints), curve.start + curve.duration)
-        return fit_breakpoints(curve, times, model, basis=basis).requested
+        return fit_breakpoints(curve, _times(curve, breakpoints), model, basis=basis).requested
 
     n, second = size(choice.breakpoints), choice.runner_up
     runner_up = None if second is None else (size(second.breakpoints), second.reason)
@@ -197,7 +200,7 @@ def at_events(
             continue
         trial = breakpoints.copy()
         trial[i] = event.time_s
-        degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
+        degrees = best.degree.tolist() if best.model in MIXING else None
         fitted = fit_breakpoints(curve, trial, best.model, degrees=degrees, like=moved, basis=best.basis)
         if fitted.epsilon <= best.epsilon * (1 + 1e-9):
             moved, breakpoints = fitted, trial
@@ -211,7 +214,6 @@ def at_events(
         breakpoint_low=best.breakpoint_low,
         breakpoint_high=best.breakpoint_high,
         lower=best.lower,
-        upper=best.upper,
         epsilon=best.epsilon,
         evaluations=best.evaluations,
         updates=best.updates,

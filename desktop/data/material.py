@@ -256,7 +256,7 @@ def gather(
         basis=subject.basis,
     )
     if subject.breaks is not None:
-        ends = curve.start, curve.start + curve.duration
+        ends = curve.span
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
         if outside:
             raise ValueError(

@@ -67,7 +67,7 @@ def common_breakpoints(runs: Sequence[Candidate]) -> tuple[list[list[float]], st
 
 def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
     events = [_keyed(run) for run in runs]
-    best: list[list[float]] = [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
+    best: list[list[float]] = [list(run.curve.span) for run in runs]
     for reference, run in enumerate(runs):
         matched: list[list[float]] = []
         of_reference = events[reference]
@@ -123,7 +123,7 @@ def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
         forms = [shapes(run.curve, fitted) for run, fitted in zip(runs, fits, strict=True)]
         if all((match(a, b).of_a == np.arange(n)).all() for a, b in pairwise(forms)):
             return [fitted.breaks.tolist() for fitted in fits]
-    return [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
+    return [list(run.curve.span) for run in runs]
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,7 +135,7 @@ class Structure:
     def landmarks(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
         """The structure events in the part of the run covered by a curve. `marks`: times (s) and texts of the
         user's annotations."""
-        start, end = curve.start, curve.start + curve.duration
+        start, end = curve.span
         events = landmarks(
             self.stretches,
             start,

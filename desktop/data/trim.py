@@ -91,7 +91,7 @@ def trim(
         whole = _whole(store, repaired)
         run_start, run_end = 0.0, whole.length / store.ticks_per_second
     else:
-        run_start, run_end = curve.start, curve.start + curve.duration
+        run_start, run_end = curve.span
     if not max(start_s, run_start) < min(end_s, run_end):
         raise StoreError(
             f"holds nothing from {start_s:g} s to {end_s:g} s, it runs from {run_start:g} s to {run_end:g} s",

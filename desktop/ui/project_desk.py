@@ -438,8 +438,7 @@ class ProjectDesk(QObject):
             selection = self._window.selected_range()
             time_s = (a + b) / 2
         start, end = selection or (round(time_s, 9), None)  # a pointer has no more digits
-        notes = self._bench.snapshot.project.annotations
-        colour = (notes[-1].colour + 1) % 8 if notes else 0
+        colour = self._bench.snapshot.project.next_colour
         title = "Annotate the selection" if selection else "Annotate"
         if location is not None:
             title = "Remark on a location"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from desktop.core import bases
 from desktop.core.arrays import Bytes
-from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MIXING, MODELS, OWN_BASIS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
-#: Models whose phases are of several degrees.
-MIXING = ("mixed", "budget")
 #: Units of time in a curve file.
 UNITS = ("s", "ms", "us", "ns")
 #: Views that can be kept, by their keys 1 to 9.
@@ -202,8 +200,7 @@ class View:
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
     rows; None and "" as they are at first. `messages`: which of them the timeline shows; `critical_path`:
-    whether it shows that.
-    `levels`: which processors the curve shows upright.
+    whether it shows that. `levels`: the vertical range of the curve.
     """
 
     selection: tuple[float, float] | None = None
@@ -365,6 +362,11 @@ class Project:
             return "aside is of no use without a limit"
         numbers = [view.number for view in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
+
+    @property
+    def next_colour(self) -> int:
+        """The colour of the next annotation, unless another is chosen."""
+        return (self.annotations[-1].colour + 1) % COLOURS if self.annotations else 0
 
     @property
     def user_names(self) -> list[tuple[float, str]]:
@@ -609,12 +611,7 @@ def names() -> dict[str, object]:
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
-    every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
     return {
-        **dict(every),
-        "Inner": Inner,
-        "Row": Row,
-        "TableEdits": TableEdits,
-        "Rules": Rules,
-        "Changes": Changes,
-    }
+        "Changes": Changes, "Threshold": Threshold, "Error": Error, "Inner": Inner, "Members": Members,
+        "Repeats": Repeats, "Row": Row, "TableEdits": TableEdits, "Rules": Rules,
+    }  # fmt: skip

@@ -236,7 +236,7 @@ class StatisticsRequest:
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:
     """Run, selection and phases; phases too short for a tick of the curve are left out."""
     curve, fit = request.run.curve, request.fit
-    start, end = curve.start, curve.start + curve.duration
+    start, end = curve.span
     label = "Whole run" if request.run.limit is None else "Limited range"
     scopes = [Scope("run", label, start, end)]
     least = 2 * curve.unit

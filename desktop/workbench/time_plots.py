@@ -669,7 +669,7 @@ def figure_plot(
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
     """The part of a range of time (seconds) that a curve has, else all of it."""
-    start, end = curve.start, curve.start + curve.duration
+    start, end = curve.span
     a, b = (start, end) if span is None else (max(span[0], start), min(span[1], end))
     return (a, b) if a < b else (start, end)
 

@@ -302,14 +302,9 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
     return run, _first_sweep(run, key, job)
 
 
-def ends_of(curve: StepCurve) -> tuple[float, float]:
-    """Start and end in seconds."""
-    return curve.start, curve.start + curve.duration
-
-
 def covers(curve: StepCurve, span: tuple[float, float]) -> bool:
     """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
-    start, end = ends_of(curve)
+    start, end = curve.span
     return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
 
 
@@ -360,7 +355,7 @@ def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
 
 def settings_on(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Saved settings, on a curve that may have changed since."""
-    start, end = ends_of(curve)
+    start, end = curve.span
     locked = tuple(t for t in phases.locked if start < t < end)
     inside = replace(phases, n=max(phases.n, least_n(phases.model, locked)), locked=locked)
     if phases.breaks is None:

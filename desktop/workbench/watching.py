@@ -141,5 +141,5 @@ def phases_so_far(
     if n is not None:
         return fit(curve, n, model, stop=stop)
     times = changes(curve, SWEEP, lines=model != "constant")
-    breakpoints = (curve.start, *times.tolist(), curve.start + curve.duration)
-    return replace(fit_breakpoints(curve, breakpoints, model), note=AS_SUGGESTED)
+    start, end = curve.span
+    return replace(fit_breakpoints(curve, (start, *times.tolist(), end), model), note=AS_SUGGESTED)

@@ -146,7 +146,7 @@ class WhatIfRunner:
                 inner = basis.breakpoints
                 rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breakpoints=inner)
                 curve = basis.run.curve
-                span = curve.start, curve.start + curve.duration
+                span = curve.span
                 regions = largest_regions(Statistics(basis.store), use, span, job)
             applied = changes or NONE
             if any(k >= rerun.phases for k in (*applied.balanced, *(k for k, _ in applied.phases))):

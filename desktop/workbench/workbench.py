@@ -28,7 +28,6 @@ from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
-    COLOURS,
     DETECT,
     TRACKS,
     Annotation,
@@ -53,7 +52,6 @@ from desktop.workbench.tracing import (
     TraceRun,
     build_run,
     covers,
-    ends_of,
     first_settings,
     landmarks_of,
     load_and_compile,
@@ -254,7 +252,7 @@ class Workbench(EditBench[Snapshot, Project]):
             if branch is not None and former is not None:
                 fitting = replace(former, curve=run.name)
                 if run.limit != former.limit:  # of a trace that has become another
-                    fitting = limited(former, None, ends_of(run.curve))
+                    fitting = limited(former, None, run.curve.span)
                 fitting = replace(fitting, phases=settings_on(fitting.phases, run.curve))
                 self._turn_to(branch if fitting == former else self.history.branch(fitting, self.turn))
             else:
@@ -561,7 +559,7 @@ class Workbench(EditBench[Snapshot, Project]):
         run = self.snapshot.run
         if run is None or self._current_fit() is None:
             return
-        start, end = ends_of(run.curve)
+        start, end = run.curve.span
         close = max(CLOSEST * (end - start), 2 * run.curve.unit)
         breakpoints = [start]
         for time_s in sorted(times_s):
@@ -589,7 +587,7 @@ class Workbench(EditBench[Snapshot, Project]):
         run, project = self.snapshot.run, self.project
         if run is None:
             return
-        whole = ends_of(run.whole.curve)
+        whole = run.whole.curve.span
         if span is not None:
             span = max(min(span), whole[0]), min(max(span), whole[1])
             if not covers(run.whole.curve, span):
@@ -662,11 +660,9 @@ class Workbench(EditBench[Snapshot, Project]):
         colour: int | None = None,
     ) -> None:
         """A remark on an instant or a range (seconds); None: in the colour after the last one's."""
-        annotations = self.project.annotations
-        if colour is None:
-            colour = (annotations[-1].colour + 1) % COLOURS if annotations else 0
+        colour = self.project.next_colour if colour is None else colour
         annotation = Annotation(start_s, text, end_s, colour, location)
-        self._edit_annotations("add annotation", (*annotations, annotation))
+        self._edit_annotations("add annotation", (*self.project.annotations, annotation))
 
     def change_annotation(self, index: int, **changes: object) -> None:
         """Other values for fields of annotation `index`."""

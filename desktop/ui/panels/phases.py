@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core import bases
 from desktop.core.explanation import Explanation
-from desktop.core.labels import MODELS
+from desktop.core.labels import MIXING, MODELS
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.units import digits, quantity, read_seconds
@@ -36,7 +36,6 @@ from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.theme import Theme
-from desktop.workbench.model import MIXING
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 #: The slider goes to these, or as far as every n is known: phases, parameters.
