@@ -14,8 +14,8 @@ from pathlib import Path
 
 import desktop.ui
 from desktop import cli
+from desktop.core.labels import FIGURES
 from desktop.data.importers import FORMATS
-from desktop.data.material import FIGURES
 from desktop.ui.commands import Command
 from desktop.ui.panels import panels
 

@@ -25,7 +25,7 @@ from desktop.commands.run_options import (
 )
 from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress, without_display
 from desktop.core import bases
-from desktop.core.labels import ACTIVITIES
+from desktop.core.labels import ACTIVITIES, FIGURES, TABLES
 from desktop.core.plain import JSON
 from desktop.progress import Progress, Share
 from desktop.remote import named
@@ -52,12 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
     add("--live", "one HTML page in which its reader chooses the number of phases", action="store_true")
     add("--title TITLE", "default: what the run is called", default="")
-    add("--plots P,P", "of curve, stack, residual, epsilon, timeline, phases, comparison")
-    add(
-        "--tables T,T",
-        "none, or of summary, phases, formulas, breaks, certificate, efficiencies, activities, loads, "
-        "regions, changes, comparison, scaling, model, file, import, options, origin",
-    )
+    add("--plots P,P", f"of {', '.join(FIGURES)}")
+    add("--tables T,T", f"none, or of {', '.join(TABLES)}")
     add("--style", "of the plots; default colour", choices=STYLES)
     add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
     add_templates(add)
@@ -100,9 +96,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     ValueError, DesktopError, OSError : options that do not go together; a source or output that fails.
     """
     from desktop.data.atomic import place_of
-    from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
-    from desktop.data.report import TABLES, command_line, compose, look_words
+    from desktop.data.report import command_line, compose, look_words
     from desktop.errors import FileError
     from desktop.ui.reporting import file_words, kind_of, write
     from desktop.workbench import presenting

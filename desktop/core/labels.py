@@ -1,4 +1,5 @@
-"""Common labels of window, reports and command line: names of activities, models of phases and accounts."""
+"""Common labels of window, reports and command line: names of activities, models of phases, accounts, what a
+report holds."""
 
 from __future__ import annotations
 
@@ -50,3 +51,37 @@ ACCOUNTS = {
     "unmeasured": ("Not measured", "Tracing was off, or the tracer was busy"),
 }
 DEFAULT_MODEL = "mixed"
+#: Figures that can be drawn, in the order of a report.
+FIGURES = {
+    "curve": "Utilization and its phases",
+    "stack": "Activities of the processors",
+    "residual": "Residual of the fit",
+    "epsilon": "Error by number of phases",
+    "timeline": "Timeline",
+    "phases": "Phase table",
+    "comparison": "Runs compared",
+}
+#: Tables (and their sentences) that a report may leave out, by key.
+TABLES = {
+    "why": "Why time is lost",
+    "summary": "Summary",
+    "phases": "Phases, every number",
+    "formulas": "Formulas",
+    "breaks": "Breakpoints and their ranges",
+    "certificate": "Error and its bounds",
+    "efficiencies": "Efficiencies",
+    "activities": "Activities",
+    "accounts": "Accounts",
+    "delays": "Who makes others wait",
+    "helps": "What would help most",
+    "loads": "Most and least loaded processors",
+    "regions": "Regions that take most time",
+    "changes": "What changed at each breakpoint",
+    "comparison": "Phases of the compared runs",
+    "scaling": "Phases over p",
+    "model": "Factor models of the project",
+    "file": "The file and its clocks",
+    "import": "Import report",
+    "options": "Options",
+    "origin": "How to make the report again",
+}

@@ -19,7 +19,7 @@ from desktop.core.critical_path import PathLine
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
-from desktop.core.labels import ACTIVITIES
+from desktop.core.labels import ACTIVITIES, FIGURES
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, fit_breakpoints
@@ -37,16 +37,6 @@ from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
 from desktop.progress import Progress, Share
 
-#: Figures that can be drawn, in the order of a report.
-FIGURES = {
-    "curve": "Utilization and its phases",
-    "stack": "Activities of the processors",
-    "residual": "Residual of the fit",
-    "epsilon": "Error by number of phases",
-    "timeline": "Timeline",
-    "phases": "Phase table",
-    "comparison": "Runs compared",
-}
 # Most rows, columns and cells of a timeline: what a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
 #: Points down the picture in which dense messages are counted; twice as many across.

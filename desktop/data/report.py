@@ -36,7 +36,7 @@ from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
 from desktop.core.explanation import CauseText, Explanation
 from desktop.core.firmness import over_runs
-from desktop.core.labels import ACCOUNTS, DEGREES
+from desktop.core.labels import ACCOUNTS, DEGREES, FIGURES, TABLES
 from desktop.core.phase_stats import Firm, PhaseRow
 from desktop.core.phases import AS_SUGGESTED, PhaseFit
 from desktop.core.plain import JSON
@@ -51,7 +51,7 @@ from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT
 from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
-from desktop.data.material import FIGURES, Material, Subject, gather
+from desktop.data.material import Material, Subject, gather
 from desktop.data.naming import location_name
 from desktop.data.root_causes import explain
 from desktop.data.speaking import notes
@@ -83,32 +83,6 @@ _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
 _SHORT = 12
 # Longest text and longest cell, whatever their source; longer ones are cut.
 _LONGEST, _LONGEST_CELL = 4000, 400
-
-
-#: Tables (and their sentences) that a report may leave out, by key.
-TABLES = {
-    "why": "Why time is lost",
-    "summary": "Summary",
-    "phases": "Phases, every number",
-    "formulas": "Formulas",
-    "breaks": "Breakpoints and their ranges",
-    "certificate": "Error and its bounds",
-    "efficiencies": "Efficiencies",
-    "activities": "Activities",
-    "accounts": "Accounts",
-    "delays": "Who makes others wait",
-    "helps": "What would help most",
-    "loads": "Most and least loaded processors",
-    "regions": "Regions that take most time",
-    "changes": "What changed at each breakpoint",
-    "comparison": "Phases of the compared runs",
-    "scaling": "Phases over p",
-    "model": "Factor models of the project",
-    "file": "The file and its clocks",
-    "import": "Import report",
-    "options": "Options",
-    "origin": "How to make the report again",
-}
 
 
 @dataclass(frozen=True)

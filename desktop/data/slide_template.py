@@ -208,15 +208,13 @@ def _luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def text_size(layout: SlideLayout, place: Shape, kind: str) -> float:
-    """Point size of the text in a placeholder of a layout, or from its master if the layout has none."""
+def title_size(layout: SlideLayout, place: Shape) -> float:
+    """Point size of the title in its placeholder of a layout, or from its master if the layout has none."""
     master = layout.slide_master
-    held = [place._element]
-    held += [one._element for one in places(master, kind if kind == "title" else "body")]
-    style = next(master._element.iter("{*}titleStyle" if kind == "title" else "{*}bodyStyle"), None)
-    for element in [*held, *([] if style is None else [style])]:
+    titles = [place._element, *(one._element for one in places(master, "title"))]
+    for element in (*titles, *master._element.iter("{*}titleStyle")):
         level = next(element.iter("{*}lvl1pPr"), None)
         run = None if level is None else next(level.iter("{*}defRPr"), None)
         if run is not None and run.get("sz", "").isdecimal():
             return int(run.get("sz")) / 100
-    return 44.0 if kind == "title" else 28.0
+    return 44.0

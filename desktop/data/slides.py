@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from desktop.data.material import FIGURES
+from desktop.core.labels import FIGURES
 from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
-from desktop.data.slide_template import AnySlide, Room, SlideTemplate, box, places, text_size
+from desktop.data.slide_template import AnySlide, Room, SlideTemplate, box, places, title_size
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -528,7 +528,7 @@ def _colour(of: ColorFormat, colour: str) -> None:
 def _shrunk(layout: SlideLayout, text: str) -> float:
     """Point size at which a title fits into its placeholder; 0: as in the layout."""
     place = places(layout, "title", "ctrTitle")[0]
-    room, size = box(place), text_size(layout, place, "title")
+    room, size = box(place), title_size(layout, place)
     for factor in (1.0, 0.85, 0.7, 0.6, 0.5, 0.4):
         high = _rows(text, size * factor, room.width - 5) * size * factor * _MM_PER_POINT * _LINE
         if high <= room.height:

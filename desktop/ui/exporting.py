@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.labels import FIGURES, TABLES
 from desktop.core.units import instant
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
@@ -390,8 +391,6 @@ class FigureDialog(SheetDialog):
         return self._file_word(), self._material
 
     def _fill_figures(self) -> None:
-        from desktop.data.material import FIGURES
-
         current = self.figure.currentData()
         refill(self.figure, {key: FIGURES[key] for key in self._material.figures()}, current)
 
@@ -542,8 +541,6 @@ class ReportDialog(ExportDialog):
         by_region: bool = False,
         settings: Settings | None = None,
     ) -> None:
-        from desktop.data.material import FIGURES
-        from desktop.data.report import TABLES
         from desktop.ui.reporting import USER_FILES
 
         super().__init__(home_of(snapshot), deliver, parent, "report", "Report")

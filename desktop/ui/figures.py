@@ -1,6 +1,6 @@
 """Figures for paper, report and projector, laid out in mm: what the window's plots show, for readers.
 
-`draw` puts one figure of `desktop.data.material.FIGURES`, or a chart, on a sheet; `file` gives it as a file.
+`draw` puts one figure of `desktop.core.labels.FIGURES`, or a chart, on a sheet; `file` gives it as a file.
 A `Look` says how large, with what text size, in colour, in grey or with patterns (areas told apart by hatches
 and lines by dashes as well), and which texts stand in place of the usual ones (`texts`).
 """
@@ -24,13 +24,13 @@ from desktop.core.arrays import Floats
 from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
-from desktop.core.labels import ACTIVITIES
+from desktop.core.labels import ACTIVITIES, FIGURES
 from desktop.core.phases import AS_SUGGESTED
 from desktop.core.pieces import Breakpoints, pieces
 from desktop.core.ticks import Ticks
 from desktop.data.chart import Content, Highlight, with_words
 from desktop.data.chart import words as chart_words
-from desktop.data.material import FIGURES, Bars, Drawn, Mark, Material
+from desktop.data.material import Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
 from desktop.ui import chart_sheet
 from desktop.ui.drawing import (
@@ -48,8 +48,8 @@ from desktop.ui.drawing import (
 )
 from desktop.ui.pages import set_up
 from desktop.ui.panels.table import phase_sheet
+from desktop.ui.plots.legend import samples
 from desktop.ui.plots.notes import COLOURS
-from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.workbench.levels import AT_FIRST, Levels, V, share
@@ -125,13 +125,12 @@ def _region_fills(theme: Theme, style: Style) -> dict[int, Fill]:
         greys = (round(60 + 150 * k / (REGION_COLOURS - 1)) for k in range(REGION_COLOURS))
         every = {k: Fill(f"#{grey:02x}{grey:02x}{grey:02x}") for k, grey in enumerate(greys)}
         return every | {NO_REGION: Fill("#f0f0f0"), OTHER_REGION: Fill("#202020")}
-    share = 0.78 if theme.dark else 0.85
-    every = {k: Fill(mix(c, theme.background, share).name()) for k, c in enumerate(theme.regions)}
+    numbers = (*range(REGION_COLOURS), NO_REGION, OTHER_REGION)
+    every = {k: Fill(samples(theme)[f"shade {k}"].colour.name()) for k in numbers}
     if style == "patterns":
-        hatches = [hatch for hatch in get_args(Hatch) for _ in range(2)]
-        every = {k: replace(fill, hatch=hatches[k], ink="#30363d") for k, fill in every.items()}
-    between = Fill(mix(theme.border, theme.background, 0.25).name())
-    return every | {NO_REGION: between, OTHER_REGION: Fill(theme.muted)}
+        hatches = enumerate(hatch for hatch in get_args(Hatch) for _ in range(2))
+        every |= {k: replace(every[k], hatch=hatch, ink="#30363d") for k, hatch in hatches}
+    return every
 
 
 def texts(figure: str, material: Material) -> dict[str, str]:

@@ -276,8 +276,8 @@ REPORTS, STYLES, GROUNDS = ("html", "live", "pdf", "pptx"), ("colour", "grey", "
 class ReportChoices:
     """What was chosen for the last report.
 
-    `without`: figures and tables that are left out, by their keys in `desktop.data.material` and
-    `desktop.data.report`, so that what a later version adds is in.
+    `without`: figures and tables that are left out, by their keys in `desktop.core.labels` (``table`` and a
+    key of `TABLES`), so that what a later version adds is in.
     """
 
     kind: str = "html"

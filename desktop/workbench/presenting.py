@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from desktop.core.labels import FIGURES, TABLES
 from desktop.data.naming import location_name
 from desktop.workbench.model import Annotation, Project, ReportChoices, marks_of
 
@@ -42,8 +43,7 @@ def prediction_of(what_if: WhatIf) -> Predicted | None:
 
 def contents_of(choices: ReportChoices) -> Contents:
     """What a report holds by these choices."""
-    from desktop.data.material import FIGURES
-    from desktop.data.report import TABLES, Contents
+    from desktop.data.report import Contents
 
     return Contents(
         figures=tuple(key for key in FIGURES if key not in choices.without),

@@ -18,12 +18,12 @@ from desktop.core import ticks
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
-from desktop.core.labels import ACTIVITIES
+from desktop.core.labels import ACTIVITIES, FIGURES
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
-from desktop.core.units import common, format_number
+from desktop.core.units import common, format_number, grouped
 from desktop.workbench import levels as axis_rules
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, V, limits, line_heights, residual_reach, share
 
@@ -620,10 +620,8 @@ def figure_plot(
     how: Comparing | None = None,
     activities: frozenset[str] | None = None,
 ) -> PlotData:
-    """A figure over time of `desktop.data.material.FIGURES`, with values in about so many columns. `span`:
+    """A figure over time of `FIGURES`, with values in about so many columns. `span`:
     the time that is seen (seconds), None: all; `activities`: those of a stack, None: all."""
-    from desktop.data.material import FIGURES
-
     if figure == "comparison":
         assert material.contrast is not None
         c = material.contrast.placement
@@ -723,7 +721,7 @@ def mark_legend(
     """Of what connects the rows: so many messages one by one, or `densest` at a point at most."""
     entries = []
     if densest:
-        entries.append(LegendData(say("messages", f"{densest:,}".replace(",", " ")), "density"))
+        entries.append(LegendData(say("messages", grouped(densest)), "density"))
     elif messages:
         entries.append(LegendData(say("message"), "message"))
     if collectives:

@@ -306,19 +306,18 @@ def test_how_dark_a_ground_is(tmp_path: Path) -> None:
     assert not dark(grounded("layout", '<a:schemeClr val="bg2"/>'))
 
 
-def test_text_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path: Path) -> None:
+def test_a_title_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path: Path) -> None:
     deck = redone(tmp_path, lambda deck: None).deck
     layout = deck.slide_layouts[1]
-    head, body = slide_template.places(layout, "title")[0], slide_template.places(layout)[0]
+    head = slide_template.places(layout, "title")[0]
 
-    def sizes() -> tuple[float, float]:
-        size = slide_template.text_size
-        return size(layout, head, "title"), size(layout, body, "text")
+    def size() -> float:
+        return slide_template.title_size(layout, head)
 
-    assert sizes() == (44, 32)
-    for style, size in (("titleStyle", "3300"), ("bodyStyle", "1750")):
-        next(next(deck.slide_master._element.iter(f"{{*}}{style}")).iter("{*}defRPr")).set("sz", size)
-    assert sizes() == (33, 17.5)
+    assert size() == 44
+    style = next(deck.slide_master._element.iter("{*}titleStyle"))
+    next(style.iter("{*}defRPr")).set("sz", "3300")
+    assert size() == 33
 
     def said(place: Any, size: str) -> None:
         styles = next(place._element.iter("{*}lstStyle"))
@@ -328,17 +327,15 @@ def test_text_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path
         styles[0].append(styles.makeelement(styles.tag.replace("lstStyle", "defRPr"), {"sz": size}))
 
     said(slide_template.places(deck.slide_master, "title")[0], "2900")
-    said(slide_template.places(deck.slide_master, "body")[0], "1900")
-    assert sizes() == (29, 19)
+    assert size() == 29
     said(head, "2500")
-    assert sizes() == (25, 19)
+    assert size() == 25
     said(head, "large")
-    assert sizes() == (29, 19), "no number says nothing"
-    for element in (head._element, body._element, deck.slide_master._element):
+    assert size() == 29, "no number says nothing"
+    for element in (head._element, deck.slide_master._element):
         for level in list(element.iter("{*}lvl1pPr")):
             level.getparent().remove(level)
-    usual = sizes()
-    assert usual[0] > usual[1] >= 18, "a title is larger than text where nothing is said"
+    assert size() == 44, "as PowerPoint has it where nothing is said"
 
 
 def test_long_titles_are_as_small_as_their_place_asks(tmp_path: Path) -> None:

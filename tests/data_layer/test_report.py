@@ -27,17 +27,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pptx import Presentation
 
-from desktop import cli
+from desktop import cli, resources
 from desktop.core.contrast import Contrast, align, place
 from desktop.core.curve import StepCurve
+from desktop.core.labels import FIGURES, TABLES
 from desktop.core.phase_stats import Firm, phase_table
 from desktop.core.phases import fit, fit_breakpoints
 from desktop.core.spaces import Basis
 from desktop.core.units import percent, seconds
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
-from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
+from desktop.data.material import Mark, Material, Subject, gather, tables
 from desktop.data.report import (
-    TABLES,
     Contents,
     Picture,
     Points,
@@ -656,6 +656,15 @@ def test_rows_of_a_table_are_on_some_slide_and_none_alone(cholesky: TraceStore, 
             expected = [tuple(printable(cell, 120) for cell in row) for row in table.rows]
             assert [row for part in parts for row in part[1:]] == expected
             assert len(parts) == 1 or min(map(len, parts)) > 2, f"a row of {table.title} stands alone"
+
+
+def test_help_and_handbook_name_all_that_a_report_can_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["report", "--help"]) == 0
+    page = (resources.folder() / "docs" / "reports.md").read_text(encoding="utf-8")
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"of {', '.join(FIGURES)}" in told and f"none, or of {', '.join(TABLES)}" in told
+    chosen = page.partition("`--plots` and `--tables` choose")[2].partition(";")[0]
+    assert re.findall(r"`(\w+)`", chosen) == list(TABLES)
 
 
 def test_what_is_not_ticked_is_not_in_it(cholesky: TraceStore) -> None:

@@ -21,11 +21,11 @@ from PySide6.QtWidgets import QApplication
 from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.gantt import NO_REGION, OTHER_REGION
-from desktop.core.labels import ACTIVITIES
+from desktop.core.labels import ACTIVITIES, FIGURES
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, fit_breakpoints, sweep
 from desktop.core.selection import suggest
-from desktop.data.material import FIGURES, Bars, Mark, Material, tables
+from desktop.data.material import Bars, Mark, Material, tables
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font

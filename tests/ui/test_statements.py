@@ -21,10 +21,11 @@ from desktop.core.contrast import Contrast, place
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.gantt import OTHER_REGION
+from desktop.core.labels import FIGURES
 from desktop.core.phase_stats import Firm, phase_arrays, phase_table
 from desktop.core.phases import fit_breakpoints
 from desktop.core.quantity import CurveQuantity
-from desktop.data.material import FIGURES, Mark, Material, Predicted, Subject, bars, gather
+from desktop.data.material import Mark, Material, Predicted, Subject, bars, gather
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import open_store
 from desktop.data.timeline import open_timeline

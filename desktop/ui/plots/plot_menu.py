@@ -3,7 +3,7 @@
 A plot has `table` (the numbers that it shows) and `picture` (itself on white). It may have `show_all`,
 `axis_options` with `choose_axis` (the ranges and scales of its axes), `grid` with `set_grid`,
 `pictureRequested` (whoever is connected copies a larger picture), `FIGURE` (a key of
-`desktop.data.material.FIGURES`, drawn by the window's export), `content` (a `desktop.data.chart.Content`,
+`desktop.core.labels.FIGURES`, drawn by the window's export), `content` (a `desktop.data.chart.Content`,
 which is exported as a drawing) and `HELP` (a place in the handbook; else the page knows it).
 """
 
