@@ -379,7 +379,7 @@ def _report(stage: Stage) -> QImage:
     from desktop.data.material import Subject
     from desktop.data.opening import open_trace
     from desktop.data.report import Contents, compose
-    from desktop.ui.reporting import page_image
+    from desktop.ui.reporting import first_page
 
     path = resources.samples()[0].path
     with open_trace(path) as store:
@@ -387,7 +387,7 @@ def _report(stage: Stage) -> QImage:
         words = "phasewright report traces.otf2 -o report.pdf -n 4"
         date = datetime(2026, 1, 1, tzinfo=UTC)
         report = compose([subject], Contents(("curve",), statistics=False), command=words, date=date)
-    return page_image(report, 0)
+    return first_page(report)
 
 
 def _experiment(step: int, *, measured: bool = False) -> Callable[[Stage], QImage]:

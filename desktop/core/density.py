@@ -72,12 +72,12 @@ def _note_runs(x0: float, x1: float, y0: float, y1: float, ends: AnyArray) -> No
             ends[min(math.floor(high), height - 1) + 1, c] -= 1
 
 
-def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> Bytes:
-    """(height, width) opacity from 0 to 255: 0 without a line, `least` for one, and rising with the logarithm
-    of their number to `most` for the densest pixel; `most` if no pixel has several."""
+def ink(density: NDArray[np.int32]) -> Bytes:
+    """(height, width) opacity from 0 to 255: 0 without a line, `LEAST_INK` for one, and rising with the
+    logarithm of their number to `MOST_INK` for the densest pixel; `MOST_INK` if no pixel has several."""
     top = int(density.max(initial=0))
     if top <= 1:
-        return np.where(density > 0, np.uint8(round(255 * most)), np.uint8(0))
+        return np.where(density > 0, np.uint8(round(255 * MOST_INK)), np.uint8(0))
     with np.errstate(divide="ignore"):
-        share = least + (most - least) * np.log(density) / math.log(top)
+        share = LEAST_INK + (MOST_INK - LEAST_INK) * np.log(density) / math.log(top)
     return np.where(density > 0, np.rint(255 * share), 0).astype(np.uint8)

@@ -7,6 +7,7 @@ window's charts and the sheets of figures are both drawn from the result (`deskt
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -35,7 +36,7 @@ OUTLINES: dict[Mark, tuple[tuple[tuple[float, float], ...], ...]] = {
 }
 #: Number of series with a colour of their own.
 SERIES = 6
-#: Points or segments of a series from which they are drawn as a cloud of dots.
+#: Points or segments of a series beyond which they are drawn as a cloud of dots.
 MANY = 3000
 #: Most rows of a legend; most cells with numbers written into them.
 _LEGEND_ROWS, _NUMBERED = 4, 1024
@@ -76,8 +77,8 @@ class Series:
         to 1). `names` (K,): shown on hover, or the basis of a position's name; `keys` (K,): emitted on a
         click; `labels`: which marks show their name. `colour`: index into the theme's `series`, or the name
         of a theme token. `faint`: left out or out of focus. `thickness`: of bars, in categories. `size`: of
-        marks, relative to the usual; `hollow`: outline only. `opacity`: of the area of bars, below 1 of a
-        band.
+        marks, relative to the usual; `hollow`: outline only. `opacity`: of the area of bars; below 1, of that
+        of a band.
     """
 
     kind: Kind
@@ -549,21 +550,14 @@ Measure = Callable[[str], float]
 
 def elided(text: str, room: float, measure: Measure) -> str:
     """`text`, with its middle left out if it is wider than `room`."""
+
+    def cut(letters: int) -> str:
+        tail = letters // 2
+        return f"{text[: letters - tail]}…{text[len(text) - tail :]}"
+
     if measure(text) <= room:
         return text
-    low, high = 0, len(text) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if measure(_cut(text, middle)) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return _cut(text, low)
-
-
-def _cut(text: str, letters: int) -> str:
-    tail = letters // 2
-    return f"{text[: letters - tail]}…{text[len(text) - tail :]}" if letters else "…"
+    return cut(bisect_right(range(1, len(text)), room, key=lambda letters: measure(cut(letters))))
 
 
 def lay_out(

@@ -162,8 +162,8 @@ class Painter:
         half = text_width(layout.y_title, em) / 2
         middle = min(max(layout.top + layout.height / 2, half), max(sheet.height - half, half))
         widest = max((text_width(label, em) for label in layout.y_ticks.labels), default=0.0)
-        x_title = layout.left - 0.5 * em - widest - 0.6 * em
-        sheet.text(x_title, middle, layout.y_title, em, ink.text, "middle", upright=True)
+        beside = layout.left - 0.5 * em - widest - 0.6 * em
+        sheet.text(beside, middle, layout.y_title, em, ink.text, "middle", upright=True)
 
     def _words(self) -> None:
         layout, ink = self.layout, self.ink

@@ -8,6 +8,7 @@ page or a widget. x grows to the right, y downwards; lengths and sizes of text i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -218,26 +219,10 @@ def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
     words = printable(words)
     if text_width(words, size, bold=bold) <= room:
         return words
-    low, high = 0, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if text_width(words[:middle] + "…", size, bold=bold) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return words[:low].rstrip() + "…" if low else ""
-
-
-def wrapped(words: str, size: float, room: float) -> list[str]:
-    """`words` in lines of at most `room` mm; a word that is too long is cut."""
-    lines: list[str] = []
-    for word in printable(words, 2000).split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer, size) <= room:
-            lines[-1] = longer
-        else:
-            lines.append(fitted(word, size, room))
-    return lines
+    letters = bisect_right(
+        range(1, len(words) + 1), room, key=lambda n: text_width(words[:n] + "…", size, bold=bold)
+    )
+    return words[:letters].rstrip() + "…" if letters else ""
 
 
 def _array(values: ArrayLike, columns: int) -> Floats:

@@ -232,17 +232,18 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     return figures.dated_pdf(bytes(buffer.data().data()), report.date)
 
 
-def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 110) -> QImage:
-    """A page of the PDF document, counted from 0, as a picture."""
+def first_page(report: Report) -> QImage:
+    """The first page of the PDF document as a picture."""
+    dpi = 110
     width, height = (round(side * dpi / 25.4) for side in (210, 297))
     image = QImage(width, height, QImage.Format.Format_RGB32)
     for set_dots in (image.setDotsPerMeterX, image.setDotsPerMeterY):
         set_dots(round(dpi * 1000 / 25.4))
     image.fill("white")
-    pages = _laid_out_pages(report, Look(style=style), image, Progress())
+    pages = _laid_out_pages(report, Look(), image, Progress())
     with QPainter(image) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        _paint_page(painter, pages, number, report)
+        _paint_page(painter, pages, 0, report)
     return image
 
 

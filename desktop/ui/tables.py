@@ -100,7 +100,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
 _SELECT = QItemSelectionModel.SelectionFlag
-#: ColumnCells that are copied or written at once, within a frame or two; more of them in the background.
+#: Cells that are copied or written at once, within a frame or two; more of them in the background.
 _MOST_AT_ONCE = 10_000
 #: Side of a square of colour before a text.
 _SWATCH = 10

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from desktop.core.density import ink, line_density
+from desktop.core.density import LEAST_INK, MOST_INK, ink, line_density
 
 WIDTH, HEIGHT = 12, 9
 
@@ -65,9 +65,9 @@ def test_what_is_not_finite_is_no_line() -> None:
 
 
 def test_more_lines_have_more_ink_and_none_has_none() -> None:
-    shade = ink(np.array([[0, 1, 2, 10, 1000, 1000000]], np.int32), 0.2, 0.8)[0]
-    assert shade[0] == 0 and shade[1] == 51 and shade[-1] == 204
+    shade = ink(np.array([[0, 1, 2, 10, 1000, 1000000]], np.int32))[0]
+    assert shade[0] == 0 and shade[1] == round(255 * LEAST_INK) and shade[-1] == round(255 * MOST_INK)
     assert (np.diff(shade.astype(int)) > 0).all()
     steps = shade[[1, 4, 5]].astype(int)
     assert abs((steps[1] - steps[0]) - (steps[2] - steps[1])) <= 1  # by the logarithm
-    assert ink(np.array([[0, 1]], np.int32), 0.2, 0.8).tolist() == [[0, 204]]
+    assert ink(np.array([[0, 1]], np.int32)).tolist() == [[0, round(255 * MOST_INK)]]

@@ -16,17 +16,8 @@ from PySide6.QtWidgets import QApplication, QGraphicsView
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import theme
-from desktop.ui.plots.scene import (
-    DrawnAxis,
-    PixelItem,
-    PlotView,
-    QuietBox,
-    blit,
-    guarded,
-    lane_plot,
-    place_lane,
-    saved,
-)
+from desktop.ui.guard import guarded, saved
+from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, blit, lane_plot, place_lane
 
 ROOT = Path(__file__).parent.parent.parent
 LANE = QRectF(50, 10, 200, 100)
@@ -161,7 +152,8 @@ from PySide6.QtCore import QPointF, QRectF, QTimer, QEvent, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 from desktop.ui.crashes import Watch, start_log
-from desktop.ui.plots.scene import PixelItem, PlotView, guarded
+from desktop.ui.guard import guarded
+from desktop.ui.plots.scene import PixelItem, PlotView
 app = QApplication([])
 start_log("info", None, passing=True)
 watch = Watch(lambda: True)

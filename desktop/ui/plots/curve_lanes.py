@@ -10,12 +10,11 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core.envelope import Columns
 from desktop.ui.plots import scales
-from desktop.ui.plots.legend import FAINT, HALF, LEFT, Legend, entries
+from desktop.ui.plots.legend import FAINT, HALF, LEFT, Legend
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.theme import Theme
-from desktop.workbench.time_plots import LaneData as Residual
-from desktop.workbench.time_plots import SeriesData
+from desktop.workbench.time_plots import LaneData, SeriesData
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
@@ -82,7 +81,7 @@ def draw_predicted(raster: Raster, lane: LaneBox, series: SeriesData, thickness:
 
 
 def draw_residual(
-    raster: Raster, lane: LaneBox, data: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
+    raster: Raster, lane: LaneBox, data: LaneData, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
 ) -> None:
     """Curve minus fit with its extremes and the r.m.s. of every phase; the lane lies at the origin."""
     (series,), spread, top = data.series, data.spread, data.axis.high
@@ -115,9 +114,9 @@ def draw_residual(
         painter.drawLine(QLineF(0, lane.y(0), lane.rect.right(), lane.y(0)))
 
 
-def residual_heading(painter: QPainter, head: QRectF, residual: Residual, theme: Theme) -> None:
+def residual_heading(painter: QPainter, head: QRectF, residual: LaneData, theme: Theme) -> None:
     """What the lane below shows, and in numbers what is left over in a phase or in all."""
-    end = Legend().paint(painter, head, entries(residual.entries, theme), theme)
+    end = Legend().paint(painter, head, residual.entries, theme)
     painter.setPen(QColor(theme.muted))
     if end + painter.fontMetrics().horizontalAdvance(residual.note) < head.right():
         painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, residual.note)

@@ -16,16 +16,16 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, fitted, residual
 from desktop.core.quantity import PROCESSORS
-from desktop.core.units import format_number, signed
+from desktop.core.units import format_number, grouped, signed
 from desktop.data.chart import AxisChoice
-from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.guard import guarded, in_ems, in_pixels, saved
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Legend, entries, samples
+from desktop.ui.plots.legend import Legend
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap, words
-from desktop.ui.plots.scene import Draw, blit, place_lane, saved, title_reach
+from desktop.ui.plots.scene import Draw, blit, place_lane, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, paint_box
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import (
@@ -40,9 +40,10 @@ from desktop.workbench.levels import (
     zoomed,
 )
 from desktop.workbench.model import Annotation
-from desktop.workbench.time_plots import AxisData as AxisOf
-from desktop.workbench.time_plots import LaneData as LaneOf
 from desktop.workbench.time_plots import (
+    AxisData,
+    LaneData,
+    LegendData,
     OverData,
     PlotData,
     RunData,
@@ -141,11 +142,11 @@ class CurveView(TimePlot):
         self._axis = QRectF()
         self._tracks: tuple[StepCurve, ...] = ()
         self._track_boxes: list[LaneBox] = []
-        self._track_lanes: list[LaneOf] = []
+        self._track_lanes: list[LaneData] = []
         self._legend = Legend()
         self._notes = NoteItems()
         self._plot: PlotData | None = None  # what the pictures show
-        self._described: LaneOf | None = None  # and the base of that of the curve
+        self._described: LaneData | None = None  # and the base of that of the curve
         self._build()
         self.setAccessibleName("Processor-utilization curve")
         self._describe()
@@ -652,7 +653,7 @@ class CurveView(TimePlot):
         m: TimeMap,
         c: Columns,
         thickness: int,
-        described: LaneOf | None,
+        described: LaneData | None,
     ) -> int:
         """Draw the curve's columns on a sheet, of a grown curve only those that differ; returns the first one
         drawn."""
@@ -674,7 +675,7 @@ class CurveView(TimePlot):
         part = sheet.part(first)
         new = Columns._make(v[first:] for v in c)
         curve_lanes.draw_curve(part, lane, new, thickness, self._theme)
-        sheet.put(part, first, 1)
+        sheet.put(part, first + 1)
         return first + 1
 
     def _draw_track_bases(self, dpr: float) -> None:
@@ -730,7 +731,7 @@ class CurveView(TimePlot):
             levels=self._levels, tracks=self._tracks,
         )  # fmt: skip
 
-    def _state(self, residual: LaneOf | None) -> PlotData:
+    def _state(self, residual: LaneData | None) -> PlotData:
         """The description of all lanes."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
@@ -805,7 +806,7 @@ class CurveView(TimePlot):
             with QPainter(image) as painter:
                 self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
 
-    def _draw_left_over(self, dpr: float) -> LaneOf | None:
+    def _draw_left_over(self, dpr: float) -> LaneData | None:
         """Draw the residual's picture; returns its description, if there is a fit."""
         sheet = self._sheet("residual", self._residual.rect, dpr)
         fit, t, described = self._over.fit, self._theme, None
@@ -890,7 +891,7 @@ class CurveView(TimePlot):
         if self._plot is not None and self._has_residual:
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
-    def _lane_words(self, lane: LaneBox, axis: AxisOf) -> str:
+    def _lane_words(self, lane: LaneBox, axis: AxisData) -> str:
         """The title of a lane's axis; only its unit where there is no room for its name."""
         # Only the time axis is below the last lane, unless there are tracks with labels of their own.
         high = lane.rect.height()
@@ -950,17 +951,16 @@ class CurveView(TimePlot):
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
         note = self._steps_note
-        items = entries(self._plot.legend, t)
+        entries = self._plot.legend
         if self._room_for_one:
-            mark = samples(t)["residual"]
             # First, as the others change their widths while a run grows, and a click would miss it.
-            items.insert(0, replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
+            entries = LegendData("Residual", "residual", _RESIDUAL_LANE, self._residual_first), *entries
         note = self._plot.doubt or note  # matters more than how it is drawn
-        if self._legend.width(metrics, items) + metrics.horizontalAdvance(note) > row.width():
+        if self._legend.width(metrics, entries, t) + metrics.horizontalAdvance(note) > row.width():
             note, detail, _ = self._plot.doubt.partition(":")
             note = note if detail or not note else "partly in doubt"
         limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
-        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), items, t)
+        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), entries, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
@@ -968,8 +968,7 @@ class CurveView(TimePlot):
     def _steps_note(self) -> str:
         """How many steps a pixel stands for, in words."""
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
-        number = f"{steps:,}".replace(",", " ")
-        return f"1 pixel stands for up to {number} steps" if steps > 2 else "every step is drawn"
+        return f"1 pixel stands for up to {grouped(steps)} steps" if steps > 2 else "every step is drawn"
 
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._over.phase is not None and 0 <= self._over.phase < fit.breaks.size - 1:

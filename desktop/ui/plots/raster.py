@@ -56,9 +56,9 @@ class Raster:
         height, width = self._pixels.shape
         return Raster(width - first, height, self.image.devicePixelRatio())
 
-    def put(self, part: Raster, first: int, skipped: int) -> None:
-        """The pixels of a `part` from `first` on, but for so many columns on its left."""
-        self._pixels[:, first + skipped :] = part._pixels[:, skipped:]
+    def put(self, part: Raster, first: int) -> None:
+        """The last pixel columns of a `part`, from column `first` on."""
+        self._pixels[:, first:] = part._pixels[:, first - self._pixels.shape[1] :]
 
     def scale(self, values: Floats, low: float, high: float, log: bool = False) -> Floats:
         """Device rows (not rounded) of levels; the bottom edge where there is no value."""

@@ -10,8 +10,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from desktop.core.ticks import Ticks
-from desktop.core.units import TIME_UNITS, preferred_unit, quantity
+from desktop.core.ticks import Ticks, time_unit
+from desktop.core.units import preferred_unit, quantity
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import V, at_share, share
@@ -19,8 +19,6 @@ from desktop.workbench.time_plots import AxisData, Words
 
 #: Pixel rows of a translucent rectangle at most: from 96 on Qt wakes other threads for each of them.
 _PART = 64
-
-_UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
 def words(replaced: Mapping[str, str] | None = None) -> Words:
@@ -30,7 +28,7 @@ def words(replaced: Mapping[str, str] | None = None) -> Words:
 
 def format_time(t: float, resolution: float) -> str:
     """A time with the digits that `resolution` (seconds, such as one pixel's) deserves."""
-    scale, unit = preferred_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
+    scale, unit = time_unit(2 * abs(t), preferred_unit())
     decimals = max(0, math.ceil(math.log10(scale / resolution))) if resolution > 0 else 6
     return f"{t / scale:.{min(decimals, 15)}f} {unit}".replace("-", "−")
 

@@ -21,19 +21,6 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QTo
 from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 
-__all__ = [
-    "DrawnAxis",
-    "PixelItem",
-    "PlotView",
-    "QuietBox",
-    "blit",
-    "guarded",
-    "lane_plot",
-    "place_lane",
-    "saved",
-    "title_reach",
-]
-
 #: A pixel on each side, by which Qt takes every item for larger: so neighbours are not painted with it.
 _BORDER = (1, 1, -1, -1)
 #: Paints within a rectangle; painter and rectangle are in logical pixels of the view.

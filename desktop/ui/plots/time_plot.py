@@ -24,11 +24,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QSizePolicy
 
 from desktop.data.chart import AxisChoice
+from desktop.ui.guard import guarded, saved
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, guarded, lane_plot, saved
+from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, lane_plot
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.bench import changed
 from desktop.workbench.time_plots import AxisData, OverData

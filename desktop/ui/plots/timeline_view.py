@@ -15,31 +15,34 @@ from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
 from desktop.core.arrays import Flags, Floats, Ints
-from desktop.core.density import LEAST_INK, MOST_INK, ink
+from desktop.core.density import ink
 from desktop.core.gantt import NO_REGION_NAME, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
 from desktop.core.pieces import breakpoints
+from desktop.core.units import grouped
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
-from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.guard import guarded, in_ems, in_pixels, saved
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Legend, LegendItem, entries, samples
+from desktop.ui.plots.legend import Legend, samples
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap, words
-from desktop.ui.plots.scene import blit, place_lane, saved
+from desktop.ui.plots.scene import blit, place_lane
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
 from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
 from desktop.ui.theme import REGIONS, faded
 from desktop.workbench.model import Annotation
-from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import (
+    AxisData,
     CellData,
+    LaneData,
+    LegendData,
     PlotData,
     Words,
     boundaries_in,
@@ -52,8 +55,6 @@ from desktop.workbench.time_plots import (
     sparse,
     time_axis,
 )
-from desktop.workbench.time_plots import LaneData as LaneOf
-from desktop.workbench.time_plots import LegendData as EntryOf
 
 if TYPE_CHECKING:
     from desktop.core.critical_path import PathLine
@@ -430,7 +431,7 @@ class TimelineView(TimePlot):
         self._make_rows(dpr)
         around = (
             dpr, self._theme, self.font(), plot, self._scroll, self._row_height, self._marked_rows,
-            self._note(), self._entries(),
+            self._note(), self._legend_of(words()),
         )  # fmt: skip
         if around != self._around:
             self._around = around
@@ -489,7 +490,7 @@ class TimelineView(TimePlot):
             painter.setPen(QColor(self._theme.text))
             head = QRectF(3, 0, self._plot.left() - 10, self._plot.top())
             painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, words()(self._heading))
-            self._paint_legend(painter, self._entries(), self._note())
+            self._paint_legend(painter, self._legend_of(words()), self._note())
 
     def _draw_frame(self, painter: QPainter, rect: QRectF) -> None:
         self._frame(painter, self._plot)
@@ -580,7 +581,7 @@ class TimelineView(TimePlot):
                 if self._marked_rows & set(self._rows.rows[k].locations):
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
 
-    def _paint_legend(self, painter: QPainter, entries: list[LegendItem], note: str) -> None:
+    def _paint_legend(self, painter: QPainter, entries: Sequence[LegendData], note: str) -> None:
         plot, metrics = self._plot, self.fontMetrics()
         row = QRectF(plot.left(), 0, plot.width(), plot.top())
         painter.setPen(QColor(self._theme.muted))
@@ -597,7 +598,7 @@ class TimelineView(TimePlot):
         axis = time_axis(self._nav.a, self._nav.b, say)
         first, last = self._in_view()
         rows = [row.label for row in self._rows.rows[first:last]]
-        lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
+        lane = LaneData(AxisData(say(self._heading), float(last), float(first)), ())
         return PlotData(
             "timeline", "", axis, (lane,), tuple(self._legend_of(say)),
             fit=fit, breakpoints=None if fit is None else breakpoints(fit), phase=self._over.phase,
@@ -626,10 +627,7 @@ class TimelineView(TimePlot):
         rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
         return CellData(rows, x, dominant.astype(np.int64), inks)
 
-    def _entries(self) -> list[LegendItem]:
-        return entries(self._legend_of(words()), self._theme)
-
-    def _legend_of(self, say: Words) -> list[EntryOf]:
+    def _legend_of(self, say: Words) -> list[LegendData]:
         assert self._timeline is not None
         if self._by_region:
             names = [self.name_of(region) for region in range(len(self._timeline.store.regions))]
@@ -659,8 +657,7 @@ class TimelineView(TimePlot):
         if not self._messages.shown:
             notes.append("messages are hidden")
         elif not self._messages.everything:
-            number = 0 if marks is None else marks.count
-            notes.append("{} messages meet the filter".format(f"{number:,}".replace(",", " ")))
+            notes.append(f"{grouped(0 if marks is None else marks.count)} messages meet the filter")
         if self._path_shown and self._path is None:
             notes.append("the critical path is not known yet")
         if self._per > 1:
@@ -728,7 +725,7 @@ class TimelineView(TimePlot):
             return  # the rows are others by now
         key = (marks, self._theme.text)
         if self._inked is None or self._inked[0] != key:
-            self._inked = key, shaded(ink(marks.density, LEAST_INK, MOST_INK), self._theme.text)
+            self._inked = key, shaded(ink(marks.density), self._theme.text)
         top = self._plot.top() + view.scrolled / dpr - self._scroll * self._row_height
         x0, x1 = float(m.x(view.a)), float(m.x(view.b))
         painter.drawImage(QRectF(x0, top, x1 - x0, view.height / dpr), self._inked[1])
