@@ -180,12 +180,12 @@ class Run:
     """An open trace, imported file or project; made by `open`. A context manager; `close` ends it."""
 
     def __init__(self, path: str | Path, words: Mapping[str, object]) -> None:
-        from desktop.commands.run_options import open_file, utilization
+        from desktop.commands.run_options import open_settled, utilization
 
         self.path = Path(path)
         self._words = dict(words)
         options = self._options()
-        self._store = open_file(options.trace)
+        self._store = open_settled(options)
         self._use = utilization(self._store, options)
         self._fits: dict[tuple[int | None, str | None], PhaseAnswer] = {}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from desktop import cli
+from desktop import cli, notebook
 from desktop.data.events import Activity
 from desktop.data.project_file import write
 from desktop.data.utilization import Rules
 from desktop.workbench.keeping import read_workspace
-from desktop.workbench.model import KeptRun, PhaseSettings, Project, TraceId, Workspace
+from desktop.workbench.model import KeptRun, OpenOptions, PhaseSettings, Project, TraceId, Workspace
 from tests.data_layer import archives
 
 
@@ -52,6 +52,21 @@ def test_its_phases_are_those_that_were_kept(project: Path, capsys: pytest.Captu
     assert (own["model"], own["n"], own["period_s"]) == ("mixed", 3, pytest.approx(0.002))
     part = run(capsys, "phases", project, "--start", 0.001, "--end", 0.01)
     assert part["n"] == 3 and part["breaks_s"][0] == pytest.approx(0.001)
+
+
+def test_a_trace_is_opened_as_the_project_says(
+    project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    curve = tmp_path / "curve.csv"
+    curve.write_text("0,4\n1,2\n2,8\n3,0\n", encoding="utf-8")
+    trace = TraceId(curve, curve.name, 1, "", "curve", "1", OpenOptions(time_unit="ms"))
+    write(project, Workspace((KeptRun(trace, Project(PhaseSettings("constant", 3))),)))
+    assert run(capsys, "info", project)["duration_s"] == pytest.approx(0.003)
+    assert run(capsys, "phases", project)["breaks_s"] == pytest.approx([0.0, 0.001, 0.002, 0.003])
+    with notebook.open(project) as opened:
+        assert opened.phases().breaks == pytest.approx([0.0, 0.001, 0.002, 0.003])
+    assert cli.run(["snapshot", str(project), "-o", str(tmp_path / "p.png")]) == 0
+    assert "3ms" in capsys.readouterr().out.replace(" ", "")
 
 
 def test_every_n_is_fitted_around_locked_breakpoints(

@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from desktop.commands.run_options import add_formats, adder, open_file, settle
+from desktop.commands.run_options import add_formats, adder, open_settled, settle
 from desktop.commands.terminal import column, outcome, print_doubt, print_json
 from desktop.core.plain import JSON
 from desktop.core.units import si
@@ -25,7 +25,7 @@ def main(options: argparse.Namespace) -> int:
     from desktop.data.info import info
 
     settle(options)
-    with open_file(options.trace) as store:
+    with open_settled(options) as store:
         facts = info(store)
         if options.json:
             print_json(facts)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,16 +135,21 @@ def open_file(path: Path, **options: Any) -> TraceStore:
         return open_trace(path, progress, **options)
 
 
+def open_settled(options: argparse.Namespace) -> TraceStore:
+    """The trace of options that `settle` has completed, opened as the project says."""
+    return open_file(options.trace, **asdict(options.opening))
+
+
 def settle(options: argparse.Namespace) -> None:
     """Where FILE is a project, take the run in it that was shown, and what the options leave open from there.
 
-    `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
-    `options.settings` what the project says of the run.
+    `options.trace` is then the trace, `options.opening` how it is opened, `options.phases` the
+    `PhaseSettings`, `options.rules` the rules, and `options.settings` what the project says of the run.
     """
     from desktop.data.project_file import is_project
-    from desktop.workbench.model import PhaseSettings, Project
+    from desktop.workbench.model import DETECT, PhaseSettings, Project
 
-    options.trace, options.rules, options.project = options.file, None, False
+    options.trace, options.rules, options.project, options.opening = options.file, None, False, DETECT
     options.settings = Project()
     if not is_project(options.file):
         options.phases = phase_settings(options, PhaseSettings())
@@ -157,6 +162,7 @@ def settle(options: argparse.Namespace) -> None:
         raise ProjectError("holds no trace", file=options.file)
     run = workspace.runs[workspace.shown]
     options.trace, options.project = trace_of(run.trace, options.file), True
+    options.opening = run.trace.options
     options.rules, options.settings = run.project.rules, run.project
     options.phases = phase_settings(options, run.project.phases)
 
@@ -248,7 +254,7 @@ class CommandRun:
 @contextmanager
 def open_run(options: argparse.Namespace, *, any_curve: bool = False) -> Iterator[CommandRun]:
     """The run of a command whose options `settle` has completed; `any_curve`: of the curve of --curve."""
-    with open_file(options.trace) as store:
+    with open_settled(options) as store:
         use = utilization(store, options)
         curve = curve_of(store, use, options) if any_curve else window_of(use.curve(), options)
         yield CommandRun(options, store, use, curve)

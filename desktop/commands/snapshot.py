@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from desktop.commands.phases import print_phase_table
-from desktop.commands.run_options import add_curve, add_model, add_span, adder, open_file, settle, span_of
+from desktop.commands.run_options import add_curve, add_model, add_span, adder, open_settled, settle, span_of
 from desktop.commands.terminal import outcome
 from desktop.remote import named
 
@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> int:
     from desktop.ui.snapshot import snapshot
 
     settle(options)
-    with open_file(options.trace) as store:
+    with open_settled(options) as store:
         curve, model = snapshot(
             options.file if options.project else store, options.output, options.n, options.model,
             options.size, options.theme, span_of(options, (-math.inf, math.inf)), options.curve,
