@@ -173,8 +173,8 @@ class ProjectDesk(QObject):
         if self._bench.snapshot.run is None:
             return None
         plot, timeline = self._window.curve_view, self._window.timeline
-        rows = timeline.view.rows
-        order = "" if rows is None or rows.order == "hand" else rows.order
+        order = timeline.view.rows.order
+        order = "" if timeline.view.timeline is None or order == "hand" else order
         return replace(
             self._bench.snapshot.project.view, span=plot.visible_range(), order=order,
             messages=timeline.message_filter, levels=plot.levels, critical_path=timeline.view.path_shown,

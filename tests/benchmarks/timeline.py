@@ -213,7 +213,7 @@ def measure(path: Path, name: str, settings: Settings) -> None:
 
     for rows in ("all rows", "rows of 2 pixels"):
         if rows != "all rows":
-            if view.rows is None or len(view.rows.rows) < 200:
+            if len(view.rows.rows) < 200:
                 continue
             view.show_all()
             view._height = 2.0

@@ -646,7 +646,8 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     assert found is not None
     assert describe(timeline, *found[:2], 1e-9, pane.view.name_of)[1].startswith(new)
     pane._colour.setCurrentIndex(1)
-    assert new in [entry.label for entry in pane.view._entries()]
+    plot = pane.view.description()
+    assert plot is not None and new in [entry.words for entry in plot.legend]
     changes = window.panel("changes")
     window.show_panel("changes")
     window.workbench.set_n(5)

@@ -40,7 +40,7 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.plots.timeline_rows import TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
-from desktop.ui.plots.timeline_view import TimelineView
+from desktop.ui.plots.timeline_view import OpenTimeline, TimelineView
 from desktop.ui.workers import program_thread
 from desktop.workbench.jobs import Lane
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -393,7 +393,7 @@ def test_the_timeline_states_what_its_figure_states(
         view.resize(1300, 420)
         first = [timeline.first_s(k) for k in range(len(store.locations))]
         rows = TimelineRows(store.locations, timeline.present.tolist(), use.seconds[:, 0].tolist(), first)
-        view.set_timeline(timeline, rows, timeline.weights(), use.seconds.sum(0))
+        view.set_timeline(OpenTimeline(timeline, rows, timeline.weights(), use.seconds.sum(0)))
         view.set_by_region(by_region)
         view.show_over(fit=made.fit)
         view.set_annotations((Annotation(0.3, "here"),))
@@ -415,7 +415,7 @@ def test_the_timeline_states_what_its_figure_states(
         assert said(there) <= set(sheet) and {e.words for e in here.legend} | {"Rank"} <= set(on_screen)
         assert set(there.rows) <= set(sheet) and {"Collective begins", "Message"} <= said(there)
         same_cells(here, there)
-        view.set_timeline(None, None, np.zeros(1), np.zeros(5))
+        view.set_timeline(None)
         lane.close()
 
 

@@ -297,18 +297,23 @@ def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None
 
 def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, monkeypatch: Any) -> None:
     view = opened.timeline.view
+
+    def legend() -> list[str]:
+        plot = view.description()
+        return [] if plot is None else [entry.words for entry in plot.legend]
+
     view.zoom_to(0.04, 0.12)
     settle(qtbot, opened)
     marks = view.tiles.marks
     assert marks is not None and marks.messages is not None
     assert (marks.messages.sent_s.tolist(), marks.messages.received_s.tolist()) == ([0.06], [0.09])
     rows = view.rows
-    assert rows is not None and (rows.row_of(0), rows.row_of(2)) == (1, 4)
+    assert (rows.row_of(0), rows.row_of(2)) == (1, 4)
     image = view.grab().toImage()
     middle = place(view, 0.075, 1) + (place(view, 0.075, 4) - place(view, 0.075, 1)) / 2
     ink = [image.pixelColor(round(middle.x()), round(middle.y()) + d) for d in (-2, -1, 0, 1, 2)]
     assert QColor(view._theme.text) in ink
-    assert "Message" in [entry.label for entry in view._entries()]
+    assert "Message" in legend()
     view.zoom_to(0.6, 0.8)
     settle(qtbot, opened)
     marks = view.tiles.marks
@@ -319,7 +324,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
     marks = view.tiles.marks
     assert marks is not None and marks.messages is None and marks.count == 1
     assert marks.density is not None and marks.density.max() == 1
-    assert "Messages, 1 to 1 at a point" in [entry.label for entry in view._entries()]
+    assert "Messages, 1 to 1 at a point" in legend()
 
 
 def crowd(path: Path, count: int = 30_000) -> None:
@@ -616,7 +621,7 @@ def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: T
     a, b = view.visible_range()
     assert (a + b) / 2 == pytest.approx(WRITE / 1e6) and b - a == pytest.approx(0.06)
     first, last = view._in_view()
-    assert view.rows is not None and first < view.rows.row_of(4) < last - 1
+    assert first < view.rows.row_of(4) < last - 1
     assert view._stack is not None and view._stack[:2] == (4, pytest.approx(WRITE / 1e6))
     assert view._stack[2][0].startswith("process 2 – rank 2 thread 0 at 400.1")
     assert [row.strip().split(":")[0] for row in view._stack[2][1:]] == ["main", "MPI_File_write"]
@@ -736,7 +741,6 @@ def test_other_rules_recolour_and_the_window_remembers(
     qtbot: QtBot, opened: TracePage, settings: Settings, trace: Path
 ) -> None:
     view = opened.timeline.view
-    assert view.rows is not None
     by_hand = [row.process for row in view.rows.rows]
     view.rows.move(by_hand[-1], by_hand[0])
     moved, former = [row.process for row in view.rows.rows], view.rows

@@ -35,7 +35,7 @@ from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.timeline_rows import ORDERS, TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
-from desktop.ui.plots.timeline_view import TimelineView
+from desktop.ui.plots.timeline_view import OpenTimeline, TimelineView
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:
@@ -54,14 +54,6 @@ _LONG = 400
 _MOST_MATCHES = 64
 #: Between the names of several regions to search for.
 _OR = " | "
-
-
-@dataclass(frozen=True, eq=False)
-class _OpenTimeline:
-    timeline: Timeline
-    rows: TimelineRows
-    weights: Floats
-    rarity: Floats
 
 
 class _FindField(QLineEdit):
@@ -226,16 +218,13 @@ class TimelinePane(QWidget):
                 "Timeline", lambda job: _open(store, rules, seconds, job), self._replace, self._failed
             )
 
-    def _replace(self, current: _OpenTimeline | None) -> None:
+    def _replace(self, current: OpenTimeline | None) -> None:
         for lane in self._lanes[1:]:
             lane.cancel()
         former, self._timeline = self._timeline, None if current is None else current.timeline
-        if current is None:
-            self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
-        else:
-            if former is not None and self.view.rows is not None:
-                current.rows.take_over(self.view.rows)
-            self.view.set_timeline(current.timeline, current.rows, current.weights, current.rarity)
+        if former is not None and current is not None:
+            current.rows.take_over(self.view.rows)
+        self.view.set_timeline(current)
         self.message_form.set_communicators({} if current is None else current.timeline.communicators)
         if former is not None:
             # In the thread that may be reading it.
@@ -261,7 +250,7 @@ class TimelinePane(QWidget):
         former, self._timeline = self._timeline, None
         for lane in self._lanes:
             lane.cancel()
-        self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
+        self.view.set_timeline(None)
         self._thread.shutdown(wait=True)
         if former is not None:
             former.close()
@@ -272,7 +261,7 @@ class TimelinePane(QWidget):
             self._order.setCurrentIndex(ORDERS.index(order))
 
     def _sort(self, order: str) -> None:
-        if self.view.rows is not None and self.view.rows.order != order:
+        if self.view.rows.order != order:
             self.view.rows.sort(order)
             self.view.rows_changed()
 
@@ -401,7 +390,7 @@ def _shape(rules: Rules | None) -> tuple[object, ...]:
     return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
 
 
-def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _OpenTimeline | None:
+def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> OpenTimeline | None:
     from desktop.data.store import open_store
     from desktop.data.timeline import open_timeline
 
@@ -416,7 +405,7 @@ def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> _OpenTi
         # Loads the kernels of the first picture, which would be done by the window's thread.
         for by_region in (None, np.zeros(len(store.regions) + 1, np.uint8)):
             timeline.tile([[0]], 0.0, 1.0, 1, by_region)
-        return _OpenTimeline(timeline, rows, timeline.weights(), seconds.sum(0))
+        return OpenTimeline(timeline, rows, timeline.weights(), seconds.sum(0))
     except BaseException:
         store.close()
         raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from desktop.core.arrays import Bytes, Ints
 from desktop.core.density import apart, line_density
 from desktop.data import memory
 from desktop.data.message_filter import MessageFilter
+from desktop.ui.pages import set_up
 from desktop.workbench.jobs import Job, Lane
 
 if TYPE_CHECKING:
     from desktop.data.timeline import Collective, Tile, Timeline, TimelineMessages
 
+T = TypeVar("T")
+U = TypeVar("U")
 #: Cells (locations times columns) that are made while painting; more are made beside the window.
 INLINE = 60_000
 #: Cells of a picture that reaches a screen beyond what is in view, to either side (fewer if memory is
@@ -91,9 +95,7 @@ class Tiles(QObject):
     ) -> None:
         super().__init__()
         self._lane, self._changed, self._failed = lane, changed, failed
-        self._rest_timer = QTimer(self)
-        self._rest_timer.setSingleShot(True)
-        self._rest_timer.timeout.connect(self._at_rest)
+        self._rest_timer = set_up(QTimer(self), singleShot=True, timeout=self._at_rest)
         self._messages = MessageFilter()
         self.show(None, (), None)
 
@@ -180,7 +182,6 @@ class Tiles(QObject):
             return  # its end lets the view call this again
 
         def done(placed: Placed) -> None:
-            self._making = ""
             self._detail = placed
             current = self._view
             if current is None or self._fits(placed, current):
@@ -197,7 +198,6 @@ class Tiles(QObject):
         end = timeline.end_s
 
         def done(placed: Placed) -> None:
-            self._making = ""
             self._overview = placed
             self._changed()
 
@@ -227,7 +227,6 @@ class Tiles(QObject):
             return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
         def done(result: tuple[Placed, TileMarks]) -> None:
-            self._making = ""
             refined, self.marks = result
             self._rested = view if criteria == self._messages else None
             if self._detail is placed:
@@ -238,13 +237,13 @@ class Tiles(QObject):
 
         self._submit("rest", work, done)
 
-    def _submit(self, task: str, work: Callable[[Job], object], done: Callable[..., None]) -> None:
-        def failed(error: BaseException) -> None:
+    def _submit(self, task: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
+        def ended(then: Callable[[U], None], result: U) -> None:
             self._making = ""
-            self._failed(error)
+            then(result)
 
         self._making = task
-        self._lane.submit("Timeline", work, done, failed)
+        self._lane.submit("Timeline", work, partial(ended, done), partial(ended, self._failed))
 
 
 def _marks(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,6 +65,18 @@ _CODES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 40.0
+_NO_ROWS = TimelineRows((), (), (), ())
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTimeline:
+    """The queries to a trace, and its rows; seconds of each region (regions + 1,), no region first, and of
+    each activity (activities,)."""
+
+    timeline: Timeline
+    rows: TimelineRows
+    weights: Floats
+    rarity: Floats
 
 
 class TimelineView(TimePlot):
@@ -82,7 +95,7 @@ class TimelineView(TimePlot):
         self._grid = False  # rows are lines enough
         self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
-        self._rows: TimelineRows | None = None
+        self._rows = _NO_ROWS
         self._by_region = False
         self._heading = "location"  # what all rows are
         self._classes = np.zeros(1, np.uint8)
@@ -124,8 +137,8 @@ class TimelineView(TimePlot):
     # ---- what is shown -------------------------------------------------------------------------
 
     @property
-    def rows(self) -> TimelineRows | None:
-        """The rows of the timeline; None without a run."""
+    def rows(self) -> TimelineRows:
+        """The rows of the timeline; none without a run."""
         return self._rows
 
     @property
@@ -137,25 +150,22 @@ class TimelineView(TimePlot):
     def tiles(self) -> Tiles:
         return self._tiles
 
-    def set_timeline(
-        self, timeline: Timeline | None, rows: TimelineRows | None, weights: Floats, rarity: Floats
-    ) -> None:
-        """Show another trace; `weights`: seconds of each region, none first; `rarity`: of each activity."""
+    def set_timeline(self, opened: OpenTimeline | None) -> None:
+        """Show another trace, or none."""
         self._tiles.show(None, (), None)
-        self._timeline, self._rows = timeline, rows
-        self._weights, self._rarity = weights, rarity
-        names = [] if timeline is None else [region.name for region in timeline.store.regions]
-        locations = () if timeline is None else timeline.store.locations
-        self._heading = row_title(location_name(x) for x in locations if x.kind == "cpu")
-        self._classes = region_classes(names, weights)
+        self._timeline, self._rows = (None, _NO_ROWS) if opened is None else (opened.timeline, opened.rows)
+        if opened is not None:
+            self._weights, self._rarity = opened.weights, opened.rarity
+            store = opened.timeline.store
+            self._heading = row_title(location_name(x) for x in store.locations if x.kind == "cpu")
+            self._classes = region_classes([region.name for region in store.regions], opened.weights)
         self._stack = self._occurrence = None
         self._pointed = self._clicked_row = ()
         self._moving = -1
         self._tip, self._marked_rows = [], frozenset()
         self._height, self._scroll = 0.0, 0.0
         self.rows_changed()
-        count = 0 if rows is None else len(rows.rows)
-        self.setAccessibleDescription(f"{count} rows, one for each location or process.")
+        self.setAccessibleDescription(f"{self._count} rows, one for each location or process.")
 
     def rows_changed(self) -> None:
         """Draw again for other rows, or another order."""
@@ -238,11 +248,10 @@ class TimelineView(TimePlot):
 
     def bring_row(self, location: int) -> None:
         """Scroll until the row of a location is in view."""
-        if self._rows is not None:
-            row = self._rows.row_of(location)
-            first, last = self._in_view()
-            if not first + 1 <= row < last - 1:
-                self._scroll_to(row - (last - first) / 2)
+        row = self._rows.row_of(location)
+        first, last = self._in_view()
+        if not first + 1 <= row < last - 1:
+            self._scroll_to(row - (last - first) / 2)
 
     @property
     def chosen_place(self) -> tuple[int, float] | None:
@@ -304,14 +313,14 @@ class TimelineView(TimePlot):
         if not self._arranged:
             self._arranged = True
             self._per = max(1, math.ceil(1 / (self._row_height * dpr) - 1e-9)) if count else 1
-            rows = [] if self._rows is None else self._rows.rows
+            rows = self._rows.rows
             groups = [
                 tuple(dict.fromkeys(m for row in rows[k : k + self._per] for m in row.locations))
                 for k in range(0, count, self._per)
             ]
             self._bands = len(groups)
             locations = 0 if self._timeline is None else len(self._timeline.store.locations)
-            row_of = [-1 if self._rows is None else self._rows.row_of(i) for i in range(locations)]
+            row_of = [self._rows.row_of(i) for i in range(locations)]
             classes = self._classes if self._by_region else None
             self._tiles.show(self._timeline, groups, classes, np.array(row_of, np.int64))
         self._place_scroll()
@@ -330,7 +339,7 @@ class TimelineView(TimePlot):
 
     @property
     def _count(self) -> int:
-        return 0 if self._rows is None else len(self._rows.rows)
+        return len(self._rows.rows)
 
     @property
     def _row_height(self) -> float:
@@ -344,7 +353,7 @@ class TimelineView(TimePlot):
 
     def _row_box(self, location: int) -> QRectF | None:
         """The rectangle of a location's row; None if none of it is in view."""
-        row = -1 if self._rows is None else self._rows.row_of(location)
+        row = self._rows.row_of(location)
         first, last = self._in_view()
         if not first <= row < last:
             return None
@@ -553,7 +562,6 @@ class TimelineView(TimePlot):
         return self._raster
 
     def _paint_labels(self, painter: QPainter) -> None:
-        assert self._rows is not None
         t, plot, metrics = self._theme, self._plot, self.fontMetrics()
         em, h = metrics.height(), self._row_height
         first, last = self._in_view()
@@ -591,7 +599,7 @@ class TimelineView(TimePlot):
 
     def description(self) -> PlotData | None:
         """The description of the plot shown; None without a timeline."""
-        if self._timeline is None or self._rows is None:
+        if self._timeline is None:
             return None
         self.prepare(self.viewport().devicePixelRatioF())
         say, fit = words(), self._over.fit
@@ -613,7 +621,7 @@ class TimelineView(TimePlot):
         begin, end = first // self._per, min(-(-last // self._per), self._bands)
         a, b = self.visible_range()
         tiles = self._tiles.available(TileView(a, b, self._device_columns, begin, end))
-        if self._rows is None or not tiles or begin == end:
+        if not tiles or begin == end:
             return None
         placed, tile = tiles[-1], tiles[-1].tile
         cut = np.clip(
@@ -667,7 +675,7 @@ class TimelineView(TimePlot):
     def _paint_links(self, painter: QPainter) -> None:
         """Messages from senders to receivers, and the begins of collective operations."""
         marks = self._tiles.marks
-        if marks is None or self._rows is None:
+        if marks is None:
             return
         t, m, plot = self._theme, self._map(), self._plot
         with saved(painter):
@@ -698,7 +706,7 @@ class TimelineView(TimePlot):
 
     def _paint_path(self, painter: QPainter) -> None:
         """The critical path as a line through the rows; zoomed out, the rows that it is in for each pixel."""
-        if not self._path_shown or self._path is None or self._rows is None or self._timeline is None:
+        if not self._path_shown or self._path is None or self._timeline is None:
             return
         m, plot, t = self._map(), self._plot, self._theme
         places = np.array([self._rows.row_of(i) for i in range(len(self._timeline.store.locations))], float)
@@ -738,7 +746,7 @@ class TimelineView(TimePlot):
     def _boxes(self) -> list[tuple[list[str], float, float]]:
         """Lines of text in boxes, each with the place that it belongs to."""
         m, plot, drag = self._map(), self._plot, self._drag
-        if self._stack is not None and self._rows is not None:
+        if self._stack is not None:
             location, time_s, rows = self._stack
             x = min(max(m.x(time_s), plot.left()), plot.right())
             return [(rows, x, self._y(self._rows.row_of(location) + 0.5) + 8)]
@@ -771,7 +779,7 @@ class TimelineView(TimePlot):
             painter.setPen(QPen(QColor(t.accent), 2))
             y = self._landing(drag)
             painter.drawLine(QLineF(0, y, plot.right(), y))
-        if self._occurrence is not None and self._rows is not None:
+        if self._occurrence is not None:
             self._outline(painter, *self._occurrence)
         self._paint_cursor(painter, [plot])
         for rows, x, y in self._boxes():
@@ -782,7 +790,6 @@ class TimelineView(TimePlot):
             paint_box(painter, rows, x, y, self._bounds, t)
 
     def _outline(self, painter: QPainter, location: int, begin: float, end: float) -> None:
-        assert self._rows is not None
         m = self._map()
         row = self._rows.row_of(location)
         x0, x1 = (min(max(m.x(v), m.left - 2), m.left + m.width + 2) for v in (begin, end))
@@ -806,7 +813,7 @@ class TimelineView(TimePlot):
     def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
         if region == "labels":
             row = self._row_at(drag.press.y())
-            if row >= 0 and self._rows is not None:
+            if row >= 0:
                 drag.kind, drag.index = "row", self._rows.rows[row].process
         else:
             super()._press(drag, region, t, modifiers)
@@ -814,19 +821,16 @@ class TimelineView(TimePlot):
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         row = self._row_at(p.y())
         if row >= 0:
-            drag.value = self._y(row if self._rows is not None else 0)
+            drag.value = self._y(row)
             self._marks_moved()
 
     def _landing(self, drag: Drag) -> float:
         """y of the place where a dragged process would be put: above the one that is there if it comes from
         below, else below."""
-        assert self._rows is not None
         first, last = self._rows.extent(self._rows.rows[max(self._row_at(drag.value + 1), 0)].process)
         return self._y(first if first < self._rows.extent(drag.index)[0] else last)
 
     def _drop(self, drag: Drag) -> None:
-        if self._rows is None:
-            return
         row = self._row_at(drag.press.y())
         if not drag.moved:
             if row >= 0 and self._rows.rows[row].opened is not None:
@@ -842,7 +846,7 @@ class TimelineView(TimePlot):
     def move_row(self, by: int) -> None:
         """Move the row under the pointer by some places; the same one again until the pointer moves."""
         row = self._row_at(self._tip_y)
-        if row >= 0 and self._rows is not None:
+        if row >= 0:
             if self._moving < 0:
                 self._moving = self._rows.rows[row].process
             self._rows.step(self._moving, by)
@@ -852,7 +856,7 @@ class TimelineView(TimePlot):
     def _clicked(self, drag: Drag, t: float) -> None:
         row = self._row_at(drag.press.y())
         self._stack, self._clicked_row = None, ()
-        if row >= 0 and self._rows is not None:
+        if row >= 0:
             self._clicked_row = self._rows.rows[row].locations
             self.stackAsked.emit(self._clicked_row[0], t)
 
@@ -872,10 +876,9 @@ class TimelineView(TimePlot):
         """Describe what is under the pointer: first by the picture, then by the events."""
         row = self._row_at(p.y()) if region in ("plot", "labels") else -1
         self._tip_y, self._moving = p.y(), -1
-        self._pointed = self._rows.rows[row].locations if row >= 0 and self._rows is not None else ()
-        if row < 0 or self._rows is None or region != "plot":
-            title = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
-            self.setToolTip(title)
+        self._pointed = self._rows.rows[row].locations if row >= 0 else ()
+        if row < 0 or region != "plot":
+            self.setToolTip(self._rows.rows[row].title if row >= 0 else "")
             self._tip, self._under_pointer = [], (-1, math.nan)
             self.looked.emit(-1, math.nan)
             return
@@ -891,7 +894,7 @@ class TimelineView(TimePlot):
     def _roughly(self, under: TimelineRow, row: int, t: float) -> list[str]:
         """The classes in the column under the pointer, by the picture alone."""
         rows = [under.title]
-        if self._per > 1 and self._rows is not None:
+        if self._per > 1:
             band = row // self._per * self._per
             last = self._rows.rows[min(band + self._per, self._count) - 1].title
             rows = [f"{self._rows.rows[band].title} to {last}, {self._per} rows in one"]
@@ -971,7 +974,7 @@ class TimelineView(TimePlot):
             "Call &stack here", lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
         )
         stack.setEnabled(row >= 0)
-        rows = () if row < 0 or self._rows is None else self._rows.rows[row].locations
+        rows = () if row < 0 else self._rows.rows[row].locations
         remark = menu.addAction("&Remark on this location…", lambda: self.noteAsked.emit(rows[0], t))
         remark.setEnabled(bool(rows))
         menu.addSeparator()
@@ -979,9 +982,9 @@ class TimelineView(TimePlot):
         path.setCheckable(True)
         path.setChecked(self._path_shown)
         menu.addAction("&All rows in view", self.fit_rows)
-        grouped = self._rows is not None and self._rows.grouped
-        menu.addAction("&Open all processes", lambda: self._open_all(True)).setEnabled(grouped)
-        menu.addAction("&Close all processes", lambda: self._open_all(False)).setEnabled(grouped)
+        for text, opened in (("&Open all processes", True), ("&Close all processes", False)):
+            action = menu.addAction(text, partial(self._open_all, opened))
+            action.setEnabled(self._rows.grouped)
         menu.addSeparator()
         self._add_limit(menu, t)
         return plot_menu.finish(menu, self)
@@ -990,7 +993,7 @@ class TimelineView(TimePlot):
         """The dominant class of each row in view, as ranges of drawn columns."""
         yield "row", "name", "start_s", "end_s", "state"
         cells = self._cells()
-        if cells is None or self._rows is None:
+        if cells is None:
             return
         first = self._in_view()[0] // self._per
         for k, label in enumerate(cells.rows):
@@ -1004,9 +1007,8 @@ class TimelineView(TimePlot):
         self.rows_changed()
 
     def _open_all(self, opened: bool) -> None:
-        if self._rows is not None:
-            self._rows.open_all(opened)
-            self.rows_changed()
+        self._rows.open_all(opened)
+        self.rows_changed()
 
 
 #: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.
