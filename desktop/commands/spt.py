@@ -171,7 +171,7 @@ def _status(experiment: Experiment) -> Answer:
     """The state of an experiment, and its effects as far as they are known."""
     from desktop.core.effects import analyse
     from desktop.data import experiment as experiments
-    from desktop.data.answer import answer_of
+    from desktop.data.answer import MeasuredResponse
 
     trials = experiments.read_journal(experiment)
     state = experiments.state_of(experiment, trials)
@@ -206,11 +206,11 @@ def _status(experiment: Experiment) -> Answer:
         effects = analyse(experiments.to_trials(experiment))
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
-    ranking = spt_effects.ranks(effects, False, experiment.factors)
-    answer = answer_of(experiment, effects, waiting=state.waiting)
+    measured = MeasuredResponse.of(experiment)
+    ranking, answer = spt_effects.ranks(effects, False, measured.factors), measured.answer(effects)
     result["effects"] = spt_effects.analysed(effects, False) | {"response": response, "ranks": ranking}
     result["answer"] = spt_confirm.plain_answer(answer)
-    table = spt_effects.effect_lines(effects, False, response, experiment.factors)
+    table = spt_effects.effect_lines(effects, False, response, measured.factors)
     return result, [answer.text, *lines, *table]
 
 

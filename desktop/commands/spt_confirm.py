@@ -32,7 +32,7 @@ def add_parts(part: Part) -> None:
 def confirm(options: argparse.Namespace) -> Answer:
     """Make the runs and judge them."""
     from desktop.core.effects import analyse
-    from desktop.data.answer import answer_of
+    from desktop.data.answer import MeasuredResponse
     from desktop.data.confirm import CONFIRMATION, confirm_commands, describe, run_confirmation, setting_of
     from desktop.data.experiment import read_experiment, to_trials
     from desktop.data.runner import Runner
@@ -41,21 +41,21 @@ def confirm(options: argparse.Namespace) -> Answer:
         raise ValueError("a verdict needs two runs of either setting")
     experiment = read_experiment(options.experiment)
     effects = analyse(to_trials(experiment, options.response))
+    measured = MeasuredResponse.of(experiment, options.response)
     names = [name.strip() for name in options.factors.split(",") if name.strip()]
     if not names:
-        names = list(answer_of(experiment, effects, options.response).named[:1])
+        names = list(measured.answer(effects).named[:1])
         if not names:
             raise ValueError("the effects name nothing to confirm; say --factors")
     agree(options, experiment.folder, confirm_commands(experiment, setting_of(experiment, names)))
     with terminal_progress() as progress:
         one = run_confirmation(Runner(experiment), effects, names, options.runs, options.response, progress)
-    response = next(r for r in experiment.responses if options.response in (None, r.name))
     result = picked(
         one,
         "setting runs predicted predicted_se measured measured_se low high difference limit verdict reason",
     )
     print(f"the runs are in {experiment.folder / CONFIRMATION}", file=sys.stderr)
-    return result | {"response": response.name}, [describe(one, response.unit or "")]
+    return result | {"response": measured.response}, [describe(one, measured.unit)]
 
 
 def plain_answer(one: SptAnswer) -> JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def effects(options: argparse.Namespace) -> Answer:
     for each unit of delay."""
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, condensed, missing
-    from desktop.data.answer import answer_of, answer_of_table
+    from desktop.data.answer import MeasuredResponse
     from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
     from desktop.data.runs import kind_of, read_runs
 
@@ -80,18 +80,14 @@ def effects(options: argparse.Namespace) -> Answer:
     result = analysed(analysis, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
     journal = options.runs.name == JOURNAL and (options.runs.parent / DESCRIPTION).is_file()
-    described_as = read_experiment(options.runs.parent) if journal else None
-    factors = described_as.factors if described_as is not None else tuple(table.settings.values())
-    result["ranks"] = ranks(analysis, options.half, factors)
-    if described_as is not None and table.response in [r.name for r in described_as.responses]:
-        answer = answer_of(described_as, analysis, table.response)
-    else:
-        answer = answer_of_table(analysis, table)
+    measured = MeasuredResponse.of(read_experiment(options.runs.parent) if journal else table, table.response)
+    result["ranks"] = ranks(analysis, options.half, measured.factors)
+    answer = measured.answer(analysis)
     result["answer"] = spt_confirm.plain_answer(answer)
-    unread = table.unread(options.covariate) if names is None and described_as is None else ""
+    unread = table.unread(options.covariate) if names is None and not journal else ""
     more = [note for note in (table.refused, unread) if note]
     result["notes"] += more
-    lines = effect_lines(analysis, options.half, table.response, factors)
+    lines = effect_lines(analysis, options.half, table.response, measured.factors)
     return result, [answer.text, *lines, *(f"note: {note}" for note in more)]
 
 
@@ -281,16 +277,15 @@ def _powers(analysis: Effects) -> JSON | None:
     return None if fitting is None else picked(fitting, "power low high suggested text")
 
 
-def ranks(analysis: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JSON]:
+def ranks(analysis: Effects, half: bool, factors: Mapping[str, Factor]) -> list[JSON]:
     """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
     within one standard error share a rank, and those that are not above zero have none. `factors`: where they
     are."""
     from desktop.core.effects import ranked
 
-    places = {factor.name: factor for factor in factors}
     rows = []
     for line in ranked(analysis):
-        e, place = line.effect, places.get(line.effect.term)
+        e, place = line.effect, factors.get(line.effect.term)
         scale = 0.5 if half else 1.0
         row: JSON = {
             "rank": line.rank or None,
@@ -307,11 +302,11 @@ def ranks(analysis: Effects, half: bool, factors: Sequence[Factor] = ()) -> list
     return rows
 
 
-def effect_lines(analysis: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
+def effect_lines(analysis: Effects, half: bool, response: str, factors: Mapping[str, Factor]) -> list[str]:
     from desktop.workbench import effect_rows
 
     word = effect_rows.effect_word(half)
-    columns, mains = effect_rows.rank(analysis, "", {one.name: one for one in factors}, half=half)
+    columns, mains = effect_rows.rank(analysis, "", factors, half=half)
     lines = [
         f"{len(analysis.trials.y)} trials, response {response}, mean {analysis.mean:.6g}, "
         f"error by {analysis.error}; * marks more than {analysis.threshold}",

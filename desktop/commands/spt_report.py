@@ -11,8 +11,7 @@ from desktop.commands.terminal import Answer, Part, terminal_progress, without_d
 
 if TYPE_CHECKING:
     from desktop.core.effects import Effects
-    from desktop.data.answer import SptAnswer
-    from desktop.data.experiment import Experiment
+    from desktop.data.answer import MeasuredResponse
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -41,11 +40,11 @@ def report(options: argparse.Namespace) -> Answer:
     from desktop.ui.reporting import kind_of, write
 
     template = template_of(options, kind_of(options.output))
-    experiment, effects, answer, response, unit = _read(options)
+    effects, measured = _read(options)
+    answer = measured.answer(effects)
     without_display()
-    title = options.title or (experiment.title if experiment is not None else options.table.stem)
-    factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
-    written = compose(title, effects, answer, response, unit, factors, experiment)
+    title = options.table.stem if measured.experiment is None else measured.experiment.name
+    written = compose(options.title or title, effects, answer, measured)
     with terminal_progress() as progress:
         write(written, options.output, user_file=template, progress=progress)
     drawn = [p.figure for p in written.pictures]
@@ -63,30 +62,26 @@ def figures(options: argparse.Namespace) -> Answer:
     unknown = next((name for name in names if name not in CHARTS), None)
     if unknown is not None:
         raise ValueError(f"there is no chart {unknown!r}, choose of {', '.join(CHARTS)}")
-    _, effects, _, response, unit = _read(options)
+    effects, measured = _read(options)
     without_display()
     options.output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
-    for name, content in drawings(effects, response, unit, names).items():
+    for name, content in drawings(effects, measured, names).items():
         path = options.output / f"{name}.{options.kind}"
         written += map(str, export("", content, Look(), path, kind=options.kind, data=options.data))
     return {"files": written}, [f"{len(written)} files are in {options.output}"]
 
 
-def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptAnswer, str, str]:
-    """The experiment, if it is one, its effects, the answer, and what was measured."""
+def _read(options: argparse.Namespace) -> tuple[Effects, MeasuredResponse]:
+    """The effects of an experiment or a table of runs, and what they are of."""
     from desktop.core.effects import analyse
-    from desktop.data.answer import answer_of, answer_of_table, unit_of
-    from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal, state_of, to_trials
+    from desktop.data.answer import MeasuredResponse
+    from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
     from desktop.data.runs import read_runs
 
     if options.table.is_dir() or options.table.name == DESCRIPTION:
         experiment = read_experiment(options.table)
         effects = analyse(to_trials(experiment, options.response))
-        state = state_of(experiment, read_journal(experiment))
-        response = next(r for r in experiment.responses if options.response in (None, r.name))
-        answer = answer_of(experiment, effects, response.name, state.waiting)
-        return experiment, effects, answer, response.name, response.unit or ""
+        return effects, MeasuredResponse.of(experiment, options.response)
     table = read_runs(options.table, response=options.response)
-    effects, name = analyse(table.data), table.response.split(" ")[0]
-    return None, effects, answer_of_table(effects, table), name, unit_of(name)
+    return analyse(table.data), MeasuredResponse.of(table)

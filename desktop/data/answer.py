@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,9 @@ import numpy as np
 from desktop.core.effect_limits import familywise_limit
 from desktop.core.effects import Effect, Effects
 from desktop.core.units import digits, margin, quantity
-from desktop.data.experiment import JOURNAL, Experiment, Factor
+from desktop.data.experiment import JOURNAL, Experiment, Factor, read_journal, state_of
 from desktop.data.reading import head
+from desktop.errors import ExperimentError
 
 if TYPE_CHECKING:
     from desktop.data.runs import RunTable
@@ -105,20 +106,40 @@ def answer(
     )
 
 
-def answer_of(
-    experiment: Experiment, effects: Effects, response: str | None = None, waiting: int = 0
-) -> SptAnswer:
-    """The answer of an experiment, with the delays measured here. `response` None: its first."""
-    unit_s = delay_unit_of(experiment) if experiment.program.build else math.nan
-    factors = {one.name: one for one in experiment.factors}
-    measured = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
-    return answer(effects, measured.unit or "", factors, delays(experiment, unit_s), measured.name, waiting)
+@dataclass(frozen=True, eq=False)
+class MeasuredResponse:
+    """What effects are of: a response of an experiment or of a table of runs, its unit ("" if unknown), and
+    the factors that are described, by name. `experiment`: None for runs that were made elsewhere."""
 
+    response: str = "response"
+    unit: str = ""
+    factors: Mapping[str, Factor] = field(default_factory=dict)
+    experiment: Experiment | None = None
 
-def answer_of_table(effects: Effects, table: RunTable) -> SptAnswer:
-    """The answer for runs that were made elsewhere."""
-    name = table.response.split(" ")[0]
-    return answer(effects, unit_of(name), table.settings, response=name)
+    @classmethod
+    def of(cls, source: Experiment | RunTable, response: str | None = None) -> MeasuredResponse:
+        """A response of an experiment (None: its first), or the response of a table."""
+        if not isinstance(source, Experiment):
+            # Replicates in columns of their own are named together.
+            name = source.response.split(" ")[0]
+            return cls(name, unit_of(name), source.settings)
+        name = response or source.responses[0].name
+        unit = next((r.unit or "" for r in source.responses if r.name == name), unit_of(name))
+        return cls(name, unit, {one.name: one for one in source.factors}, source)
+
+    def effect_unit(self, effects: Effects) -> str:
+        """Unit of effects, which are of the response as it was analysed."""
+        return "ln" if effects.transform == 0 else self.unit
+
+    def answer(self, effects: Effects) -> SptAnswer:
+        """The answer from its effects; for an experiment with the delays measured here, and the trials that
+        are left."""
+        delays_s, waiting, experiment = dict[str, float](), 0, self.experiment
+        if experiment is not None:
+            delays_s = delays(experiment, delay_unit_of(experiment) if experiment.program.build else math.nan)
+            with suppress(ExperimentError):  # a journal of another description says nothing of trials left
+                waiting = state_of(experiment, read_journal(experiment)).waiting
+        return answer(effects, self.unit, self.factors, delays_s, self.response, waiting)
 
 
 def delay_unit_of(experiment: Experiment) -> float:

@@ -203,6 +203,11 @@ class Experiment:
     def names(self) -> tuple[str, ...]:
         return tuple(factor.name for factor in self.factors)
 
+    @property
+    def name(self) -> str:
+        """Its title, or else the name of its folder."""
+        return self.title or self.folder.name
+
     def design(self) -> Design:
         """The design of the plan; raises ValueError where there is none."""
         return _designed(self.names, replace(self.plan, fold_after=0, replicates=1, seed=1))

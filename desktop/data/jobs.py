@@ -39,7 +39,7 @@ def write_script(experiment: Experiment, path: Path) -> None:
     write_text(
         path,
         f"""#!/bin/sh
-# Trials of {experiment.title or experiment.folder.name!r}, one a task, in the order of the run sheet.
+# Trials of {experiment.name!r}, one a task, in the order of the run sheet.
 #SBATCH --job-name=spt
 #SBATCH --array=1-{count}%1
 #SBATCH --exclusive

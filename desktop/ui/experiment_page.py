@@ -118,7 +118,7 @@ class ExperimentPage(Page):
         if new.note != old.note:
             self._note.setText(capital(new.note) if new.note else "")
         if newly_filled or (filled and new.name != old.name):
-            table = imported.table if imported is not None else None
+            table = new.project.table
             compared = imported is not None and (table is None or table.array)
             self.show_step(0 if experiment is not None else 4 if compared else 3)
         self._refresh_actions()
@@ -199,10 +199,9 @@ class ExperimentPage(Page):
         from desktop.ui.reporting import write
 
         new = self.snapshot
-        effects, answer, experiment = new.effects, new.answer, new.project.experiment
-        if effects is None or answer is None:
+        if new.effects is None or new.answer is None:
             return
-        report = compose(new.name, effects, answer, new.response, new.unit, new.factors, experiment)
+        report = compose(new.name, new.effects, new.answer, new.project.measured)
         style = self.settings.user_file(path.suffix.lower()[1:])
         self.bench.write_beside(path, lambda job: write(report, path, user_file=style, progress=job))
 

@@ -94,7 +94,7 @@ def tables_in(path: Path, response: str | None = None) -> tuple[ComparedTable, .
     path = Path(path)
     if path.is_dir() or path.name == DESCRIPTION:
         experiment = read_experiment(path)
-        return (_analysed(experiment.title or experiment.folder.name, path, to_trials(experiment)),)
+        return (_analysed(experiment.name, path, to_trials(experiment)),)
     kind = runs.kind_of(path)
     if kind == "effects":
         tables = runs.read_effects(path)

@@ -64,7 +64,7 @@ def of_snapshot(snapshot: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
     analysis, half, unit = snapshot.effects, snapshot.project.analysis.half, snapshot.effect_unit
     assert analysis is not None
     if ranks:
-        return rank(analysis, unit, snapshot.factors, half=half)
+        return rank(analysis, unit, snapshot.project.measured.factors, half=half)
     return effects(analysis, unit, every=snapshot.every, half=half)
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from desktop.core.design import Design
     from desktop.core.effects import Effects
     from desktop.core.response_power import Powers
-    from desktop.data.answer import SptAnswer
+    from desktop.data.answer import MeasuredResponse, SptAnswer
     from desktop.data.confirm import Confirmed
-    from desktop.data.experiment import Experiment, Factor, State, Trial
+    from desktop.data.experiment import Experiment, State, Trial
     from desktop.data.pilot import Pilot
     from desktop.data.places import Spot
     from desktop.data.runner import Estimate, Runner
@@ -76,6 +76,19 @@ class ExperimentProject:
     tables: tuple[ComparedTable, ...] = ()
     regions: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def table(self) -> RunTable | None:
+        """The trials that were run elsewhere."""
+        return None if self.imported is None else self.imported.table
+
+    @property
+    def measured(self) -> MeasuredResponse:
+        """The response that is read, and what is known of it and of the factors."""
+        from desktop.data.answer import MeasuredResponse
+
+        source = self.table or self.experiment
+        return MeasuredResponse() if source is None else MeasuredResponse.of(source, self.analysis.response)
+
 
 @dataclass(frozen=True, eq=False)
 class ExperimentSnapshot:
@@ -116,10 +129,9 @@ class ExperimentSnapshot:
     @property
     def responses(self) -> tuple[str, ...]:
         """Names of the responses that can be read."""
-        experiment, imported = self.project.experiment, self.project.imported
+        experiment, table = self.project.experiment, self.project.table
         if experiment is not None:
             return tuple(one.name for one in experiment.responses)
-        table = imported.table if imported is not None else None
         return () if table is None else (table.response, *table.others)
 
     @property
@@ -129,43 +141,17 @@ class ExperimentSnapshot:
         return analysis or next(iter(self.responses), "")
 
     @property
-    def response(self) -> str:
-        """The name of the one that is read."""
-        experiment, imported = self.project.experiment, self.project.imported
-        if imported is not None and imported.table is not None:
-            # Replicates in columns of their own are named together.
-            return imported.table.response.split(" ")[0]
-        return self.project.analysis.response or (experiment.responses[0].name if experiment else "response")
-
-    @property
-    def unit(self) -> str:
-        """Of the response; "" where nothing says it."""
-        experiment, name = self.project.experiment, self.response
-        if experiment is not None:
-            return next((one.unit or "" for one in experiment.responses if one.name == name), "")
-        from desktop.data.answer import unit_of
-
-        return unit_of(name)
-
-    @property
     def effect_unit(self) -> str:
-        """Of effects, which are of the response as it was analysed."""
-        return "ln" if self.effects is not None and self.effects.transform == 0 else self.unit
-
-    @property
-    def factors(self) -> dict[str, Factor]:
-        """By name, where the experiment describes them, or a table says what their levels are."""
-        experiment, imported = self.project.experiment, self.project.imported
-        if imported is not None and imported.table is not None:
-            return dict(imported.table.settings)
-        return {} if experiment is None else {one.name: one for one in experiment.factors}
+        """Of effects here and in the parts."""
+        measured = self.project.measured
+        return measured.unit if self.effects is None else measured.effect_unit(self.effects)
 
     def region_of(self, factor: str, pinned: PinnedTrace) -> str:
         """The region of a factor: as the user said, else called as its routine or itself; "" if none."""
         region = self.project.regions.get(factor, "")
         if region in pinned.names:
             return region
-        description = self.factors.get(factor)
+        description = self.project.measured.factors.get(factor)
         return pinned.likely(description.routine if description and description.routine else factor)
 
     def pinned_factors(self, pinned: PinnedTrace) -> tuple[PinnedFactor, ...]:
@@ -404,7 +390,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._digest, self._trace = digest, trace
         experiment = project.experiment
         design = None if experiment is None else experiment.design()
-        name = name if experiment is None else experiment.title or experiment.folder.name
+        name = name if experiment is None else experiment.name
         self._publish(ExperimentSnapshot(project=project, name=name, saved=saved, design=design))
         self._refresh()
 
@@ -535,7 +521,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         cannot be."""
         from desktop.data.confirm import confirm_commands, run_confirmation, setting_of
 
-        effects, response = self.snapshot.effects, self.snapshot.response
+        effects, response = self.snapshot.effects, self.project.measured.response
         if effects is None or not names:
             return None
         return self._errand(
@@ -991,21 +977,8 @@ def _analysis(project: ExperimentProject) -> dict[str, object]:
         "parts": parts,
         "hierarchy": "" if settings.terms is None else _hierarchy(effects),
         "powers": powers_of(effects),
-        "answer": _answer(project, effects),
+        "answer": project.measured.answer(effects),
     }
-
-
-def _answer(project: ExperimentProject, effects: Effects) -> SptAnswer:
-    """The result in words."""
-    from desktop.data.answer import answer, answer_of, answer_of_table
-    from desktop.data.experiment import read_journal, state_of
-
-    experiment, imported = project.experiment, project.imported
-    if experiment is not None and imported is None:
-        waiting = state_of(experiment, read_journal(experiment)).waiting
-        return answer_of(experiment, effects, project.analysis.response, waiting)
-    table = imported.table if imported is not None else None
-    return answer(effects) if table is None else answer_of_table(effects, table)
 
 
 def _hierarchy(effects: Effects) -> str:

@@ -17,7 +17,7 @@ from desktop.core.effect_limits import pooled_df
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
-from desktop.data.answer import answer, answer_of
+from desktop.data.answer import MeasuredResponse, answer
 from desktop.data.confirm import CONFIRMATION, ChosenEffect, Prediction, judged, predicted, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
@@ -100,8 +100,13 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
     experiment = small(tmp_path, script, plan=Plan(replicates=4, seed=5))
     Runner(experiment).run()
     found = analyse(to_trials(experiment))
-    said = answer_of(experiment, found, "value")
+    said = MeasuredResponse.of(experiment, "value").answer(found)
     assert set(said.named) == {"A", "B"}
+    longer = replace(experiment, plan=replace(experiment.plan, replicates=5))
+    write_experiment(longer)
+    assert cli.run(["spt", "effects", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answer"]["next"] == "run the 4 trials that are left"
+    write_experiment(experiment)
     before = len(read_journal(experiment))
     one = run_confirmation(Runner(experiment), found, ["A", "B"], 4)
     assert one.verdict == "confirmed" and one.predicted == pytest.approx(11, abs=2)

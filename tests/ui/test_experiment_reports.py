@@ -61,6 +61,30 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
     assert "no chart 'cake'" in capsys.readouterr().err
 
 
+def test_a_report_of_a_table_is_that_of_the_window(qtbot, page, tmp_path, capsys):
+    """The command left out what the table says of its levels; the window gave logarithms in seconds."""
+    rows = ["order,A,threads,wall_s"]
+    for order, (a, p) in enumerate(2 * [("-", 8), ("+", 8), ("-", 24), ("+", 24)], 1):
+        rows.append(f"{order},{a},{p},{80 / p * (1.1 if a == '+' else 1) + 0.01 * order}")
+    (tmp_path / "runs.csv").write_text("\n".join(rows))
+    assert cli.run(["spt", "report", str(tmp_path / "runs.csv"), "-o", str(tmp_path / "asked.html")]) == 0
+    page.open_path(tmp_path / "runs.csv")
+    qtbot.waitUntil(lambda: page.bench.snapshot.effects is not None, timeout=20_000)
+    page.write_report(tmp_path / "shown.html")
+    settled(qtbot, page)
+    for name in ("asked", "shown"):
+        text = (tmp_path / f"{name}.html").read_text()
+        assert ">threads=8<" in text and ">threads=24<" in text and "Effect [s]" in text
+    page.bench.set_analysis("logarithm", transform=0.0)
+    qtbot.waitUntil(lambda: page.bench.snapshot.effects.transform == 0, timeout=20_000)
+    page.write_report(tmp_path / "log.html")
+    settled(qtbot, page)
+    text = (tmp_path / "log.html").read_text()
+    assert "Effect [ln]" in text and "Effect [s]" not in text
+    residuals = page.read_page.residuals.content
+    assert residuals is not None and residuals.y.title == "Residual of ln wall_s"
+
+
 def test_a_column_that_is_no_factor_is_named(qtbot, page, tmp_path):
     """Threads of three numbers were left out without a word, as in the command."""
     rows = [f"{n},{s},{8 + 8 * (n % 3)},{10 + n % 2 + (s == '+')}" for n in range(6) for s in "-+"]

@@ -227,7 +227,7 @@ def test_replicates_in_columns_of_their_own_are_read_again(bench, tmp_path):
     bench.open_record(bench.record())
     assert not bench.snapshot.problem and values(bench) == before
     bench.choose_rows(where=(("threads", "8"),))
-    assert not bench.snapshot.problem and bench.snapshot.response == "response1"
+    assert not bench.snapshot.problem and bench.project.measured.response == "response1"
     assert len(bench.snapshot.effects.trials.y) == 8
 
 

@@ -243,6 +243,8 @@ RESIDUALS = ("order of the trials", "fitted value", "normal quantile")
 
 def residuals(analysis: Effects | None, against: str, response: str) -> Content:
     """Residuals of the model; suspects bear their names."""
+    if analysis is not None and analysis.transform != 1:
+        response = f"{'ln' if analysis.transform == 0 else 'transformed'} {response}"
     y = Axis(f"Residual of {response}")
     if analysis is None or analysis.trials.y.size - len(analysis.effects) < 2:
         return Content(

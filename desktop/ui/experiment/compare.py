@@ -327,7 +327,7 @@ class CompareStep(Step):
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
         search = new.search
-        refill(self.response, by_text(new.responses), new.project.analysis.response or new.read_response)
+        refill(self.response, by_text(new.responses), new.read_response)
         self.response.setEnabled(search is not None)
         why = (
             "An array search needs an experiment whose design is an orthogonal array, or a table of runs: a "
@@ -341,8 +341,7 @@ class CompareStep(Step):
         levels = zip(search.factors, search.settings[0], strict=True)
         best = ", ".join(f"{name} {level:g}" for name, level in levels)
         share = f", {digits(search.percent(0), 3)} % of the unperturbed run" if search.base >= 0 else ""
-        imported = new.project.imported
-        refused = imported.table.refused if imported is not None and imported.table is not None else ""
+        refused = new.project.table.refused if new.project.table is not None else ""
         have = "setting has" if search.unseen == 1 else "settings have"
         gaps = f" {search.unseen} {have} no response, so level means are of different runs."
         gaps = (gaps if search.unseen else "") + (f" {refused}." if refused else "")

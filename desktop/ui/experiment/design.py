@@ -491,7 +491,7 @@ def sheet_html(experiment: Experiment) -> str:
         for f in experiment.factors
     )
     return (
-        f"<h2>{escape(experiment.title or experiment.folder.name)}: run sheet</h2>"
+        f"<h2>{escape(experiment.name)}: run sheet</h2>"
         f"<p>{design.runs} treatments, {experiment.plan.replicates} replicates, random order from seed "
         f"{', then '.join(map(str, sheet.seeds))}. Run one trial at a time, in this order, and nothing else "
         "meanwhile.</p>"
@@ -513,6 +513,6 @@ def write_pdf(experiment: Experiment, path: Path) -> None:
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM), QPageLayout.Unit.Millimeter
     page = QPageSize(QPageSize.PageSizeId.A4)
-    writer = set_up(QPdfWriter(buffer), pageSize=page, pageMargins=margins, title=experiment.title)
+    writer = set_up(QPdfWriter(buffer), pageSize=page, pageMargins=margins, title=experiment.name)
     set_up(QTextDocument(), html=sheet_html(experiment)).print_(writer)
     write_bytes(path, bytes(buffer.data().data()))

@@ -210,7 +210,9 @@ class ReadStep(Step):
         self.confirm.setEnabled(named and new.running == "idle")
         self.confirmed.setVisible(new.confirmed is not None)
         if new.confirmed is not None:
-            self.confirmed.setText(f"{capital(describe_confirmed(new.confirmed, new.unit))}.")
+            self.confirmed.setText(
+                f"{capital(describe_confirmed(new.confirmed, new.project.measured.unit))}."
+            )
 
     def ask_confirmation(self) -> None:
         """Show the commands that confirm the largest effect, and run them if the user agrees."""
@@ -228,7 +230,7 @@ class ReadStep(Step):
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
         refill(self.response, by_text(new.responses), new.read_response)
-        table = imported.table if imported is not None else None
+        table = new.project.table
         of_rows = table.choices if table is not None else ()
         if of_rows:
             items = {f"{name}={v}": f"{name} = {v}" for name, values in of_rows for v in values}
@@ -292,7 +294,8 @@ class ReadStep(Step):
         self._say(new, new.effects, effect_rows.effect_word(self.half))
 
     def _say(self, new: ExperimentSnapshot, effects: Effects, word: str) -> None:
-        plain = f" {new.unit}" if new.unit else ""
+        measured = new.project.measured
+        plain = f" {measured.unit}" if measured.unit else ""
         unit = plain if effects.transform != 0 else " (of the logarithm)"
         base = "unperturbed run" if effects.unperturbed_measured else "predicted unperturbed run"
         error = f" ± {digits(effects.mean_se, 2)}" if math.isfinite(effects.mean_se) else ""
@@ -321,9 +324,8 @@ class ReadStep(Step):
         lines += [f"{capital(note)}." for note in effects.notes]
         if new.hierarchy:
             lines.append(f"{capital(new.hierarchy)}.")
-        imported = new.project.imported
-        if imported is not None and imported.table is not None and imported.path.name != JOURNAL:
-            table = imported.table
+        imported, table = new.project.imported, new.project.table
+        if imported is not None and table is not None and imported.path.name != JOURNAL:
             lines += [f"{table.refused}."] if table.refused else []
             unread = table.unread(new.project.analysis.covariate)
             lines += [f"Not read is {unread}."] if unread else []
@@ -381,7 +383,7 @@ class ReadStep(Step):
             content, words = Content(Axis(""), Axis(""), empty="Choose three different factors."), ""
         else:
             three = (names[0], names[1], names[2])
-            content, words = charts.cube(three, corner_means(effects, three), new.unit)
+            content, words = charts.cube(three, corner_means(effects, three), new.project.measured.unit)
         self.cube.set_content(content, words)
         self.cube.setToolTip(words.replace("; ", "\n"))
 
@@ -398,12 +400,12 @@ class ReadStep(Step):
         levels = [combo.currentData() for combo in self.setting.values()]
         if len(levels) != len(effects.trials.factors):
             return
-        p = effects.predict(levels)
-        unit = f" {new.unit}" if new.unit else ""
+        p, measured = effects.predict(levels), new.project.measured
+        unit = f" {measured.unit}" if measured.unit else ""
         share = 100 * p.value / effects.unperturbed if effects.unperturbed else math.nan
         text = (
-            f"Predicted {new.response} at the setting below: {digits(p.value)}{unit}, {digits(share, 4)} % "
-            "of the unperturbed run."
+            f"Predicted {measured.response} at the setting below: {digits(p.value)}{unit}, "
+            f"{digits(share, 4)} % of the unperturbed run."
         )
         if math.isfinite(p.low) and math.isfinite(p.high):
             text += f" With 95 % its mean lies from {digits(p.low)} to {digits(p.high)}{unit}"
@@ -526,4 +528,5 @@ def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[chart
 
 
 def _response(new: ExperimentSnapshot) -> str:
-    return with_unit(new.response, new.unit)
+    measured = new.project.measured
+    return with_unit(measured.response, measured.unit)

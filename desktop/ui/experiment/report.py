@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from desktop.core.effects import Effects
 from desktop.core.units import capital, count, digits, with_unit
-from desktop.data.answer import SptAnswer
+from desktop.data.answer import MeasuredResponse, SptAnswer
 from desktop.data.chart import Content
 from desktop.data.columns import cell_texts, table
 from desktop.data.experiment import Experiment, Factor
@@ -19,10 +19,10 @@ CHARTS = ("half-normal", "pareto", "main-effects", "residuals", "interactions")
 
 
 def drawings(
-    analysis: Effects, response: str, unit: str, names: Sequence[str] = CHARTS
+    analysis: Effects, measured: MeasuredResponse, names: Sequence[str] = CHARTS
 ) -> dict[str, Content]:
     """The charts of effects that can be drawn, by name; interactions of the largest pair."""
-    of_response = with_unit(response, unit)
+    of_response, unit = with_unit(measured.response, measured.unit), measured.effect_unit(analysis)
     pairs = sorted((e for e in analysis.effects if len(e.members) == 2), key=lambda e: -abs(e.value))
     draw = {
         "half-normal": lambda: charts.half_normal(analysis, analysis, False, unit, ""),
@@ -37,28 +37,22 @@ def drawings(
     return {name: content for name, content in drawn.items() if content.shown}
 
 
-def compose(
-    title: str,
-    analysis: Effects,
-    answer: SptAnswer,
-    response: str,
-    unit: str,
-    factors: Mapping[str, Factor] | None = None,
-    experiment: Experiment | None = None,
-) -> Report:
+def compose(title: str, analysis: Effects, answer: SptAnswer, measured: MeasuredResponse) -> Report:
     """The report: first the answer, then what it rests on."""
-    factors = factors or {}
+    response, unit = measured.response, measured.effect_unit(analysis)
     pictures = tuple(
         Picture(name, number, _FINDINGS[name], content)
-        for number, (name, content) in enumerate(drawings(analysis, response, unit).items(), 1)
+        for number, (name, content) in enumerate(drawings(analysis, measured).items(), 1)
     )
     # The same objects: slides leave out of their appendix the tables that they have shown.
-    ranks, effects = _ranks(analysis, unit, factors), _effects(analysis, unit)
+    ranks, effects = _ranks(analysis, unit, measured.factors), _effects(analysis, unit)
     blocks = [Paragraph(sentence) for sentence in answer.sentences]
     if answer.next:
         blocks.append(Paragraph(f"Next: {answer.next}."))
+    scale = "" if analysis.transform == 1 else " (transformed)"
     notes = [
-        f"Trial {s.label} gave {digits(s.value)}, expected {digits(s.expected)}." for s in analysis.suspects
+        f"Trial {s.label} gave {digits(s.value)}, expected {digits(s.expected)}{scale}."
+        for s in analysis.suspects
     ]
     notes += [f"{capital(note)}." for note in analysis.notes]
     sections = [
@@ -67,8 +61,8 @@ def compose(
         Section("Effects", (effects, *((Points(tuple(notes)),) if notes else ()), *pictures)),
         Section("Analysis of variance", (_anova(analysis),)),
     ]
-    if experiment is not None:
-        sections.append(_described(experiment))
+    if measured.experiment is not None:
+        sections.append(_described(measured.experiment))
     first = answer.sentences[0]
     story = [Slide(first, pictures[0])] if pictures else []
     story += [Slide("What every factor does", ranks)]
