@@ -203,7 +203,7 @@ def _reset_settings() -> str:
     """Put the settings aside; a sentence on where they are."""
     from desktop.ui.settings import put_settings_aside
 
-    place = put_settings_aside("backup")
+    place = put_settings_aside()
     notice = f"The former settings are in {place}." if place else "There were no settings to be reset."
     print(f"phasewright: {notice[0].lower()}{notice[1:-1]}", file=sys.stderr)
     return notice

@@ -356,7 +356,7 @@ class ProjectDesk(QObject):
 
     def _ask_for_files(self, target: Path, outside: tuple[Outside, ...]) -> None:
         def pack(allowed: frozenset[Path]) -> None:
-            self.projects.export_bundle(target, None, partial(self._say_where, "The bundle is in"), allowed)
+            self.projects.export_bundle(target, partial(self._say_where, "The bundle is in"), allowed)
 
         if outside:
             set_up(BundleDialog(self._window, outside, self.projects.folder), chosen=pack).open()

@@ -58,7 +58,7 @@ def settings_file() -> Path:
     return Path(_users_store().fileName())
 
 
-def put_settings_aside(why: str) -> Path | None:
+def put_settings_aside() -> Path | None:
     """Rename the file of settings, so that the next start is as the first; None if there is none.
 
     OSError: it cannot be renamed.
@@ -66,8 +66,7 @@ def put_settings_aside(why: str) -> Path | None:
     file = settings_file()
     if not file.exists():
         return None
-    aside = file.with_name(f"{file.stem}.{why}-{_now()}{file.suffix}")
-    return file.replace(aside)
+    return file.replace(file.with_name(f"{file.stem}.backup-{_now()}{file.suffix}"))
 
 
 def _forget(store: QSettings, folder: TemporaryDirectory[str]) -> None:

@@ -53,7 +53,6 @@ def outside(workspace: Workspace, folder: Path | None, progress: Progress) -> tu
 def pack(
     workspace: Workspace,
     target: Path,
-    report: Path | None,
     folder: Path | None,
     allowed: frozenset[Path],
     progress: Progress,
@@ -86,11 +85,8 @@ def pack(
                 for one in workspace.tables
             ),
         )
-        files = bundle.files
-        if report is not None:
-            files[f"report{report.suffix}"] = report
         project_file.write(bundle.folder / project_file.BUNDLED, content)
-        project_file.pack(target, bundle.folder, files, Share(progress, 0.5, 1.0))
+        project_file.pack(target, bundle.folder, bundle.files, Share(progress, 0.5, 1.0))
 
 
 class _Bundle:

@@ -600,25 +600,28 @@ class ProjectStore:
 
     def find_outside(self, done: Callable[[tuple[Outside, ...]], None]) -> None:
         """Which files the project names that are not in its own folder."""
-        content, folder = self.workspace, self.folder
+        content, folder = self._located(), self.folder
         self._bench.run("Looking what the bundle holds", lambda job: outside(content, folder, job), done)
 
     def export_bundle(
-        self,
-        target: Path,
-        report: Path | None,
-        done: Callable[[Path], None],
-        allowed: frozenset[Path] = frozenset(),
+        self, target: Path, done: Callable[[Path], None], allowed: frozenset[Path] = frozenset()
     ) -> None:
-        """Pack project, stores, experiments, tables and a `report` into one file; of the files outside of the
-        project's folder those in `allowed`, by `Outside.real`."""
-        content, folder = self.workspace, self.folder
+        """Pack project, stores, experiments and tables into one file; of the files outside of the project's
+        folder those in `allowed`, by `Outside.real`."""
+        content, folder = self._located(), self.folder
 
         def work(job: Job) -> Path:
-            pack(content, target, report, folder, allowed, job)
+            pack(content, target, folder, allowed, job)
             return target
 
         self._bench.run(f"Packing {target.name}", work, done)
+
+    def _located(self) -> Workspace:
+        """Everything as it is now, each trace where it is found."""
+        content = self.workspace
+        traces = (replace(run.trace, path=self.find(run.trace) or run.trace.path) for run in content.runs)
+        runs = (replace(run, trace=trace) for run, trace in zip(content.runs, traces, strict=True))
+        return replace(content, runs=tuple(runs))
 
     @property
     def folder(self) -> Path | None:

@@ -388,11 +388,11 @@ def test_passing_settings_leave_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 def test_settings_are_reset_with_a_backup(tmp_path: Path) -> None:
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
     try:
-        assert put_settings_aside("backup") is None
+        assert put_settings_aside() is None
         own = Settings()
         own.theme = "dark"
         own._store.sync()
-        kept = put_settings_aside("backup")
+        kept = put_settings_aside()
         assert kept is not None and "theme=dark" in kept.read_text() and kept.parent.is_relative_to(tmp_path)
         assert Settings().theme == "system"
     finally:

@@ -353,7 +353,7 @@ def test_how_a_trace_was_opened_is_kept(
     desk.bench.open(archive, OpenOptions(time_unit="ms", member="b/run.csv", force=True, workers=1))
     desk.projects.save(tmp_path / "kept.phasewright")
     bundle = tmp_path / "kept.zip"
-    desk.projects.export_bundle(bundle, None, lambda _: None, everything(desk))
+    desk.projects.export_bundle(bundle, lambda _: None, everything(desk))
     for file in (tmp_path / "kept.phasewright", bundle):
         other.projects.open(file)
         shown = other.bench.snapshot
@@ -409,10 +409,8 @@ def test_a_bundle_is_opened_in_one_step(
     (plan / "runs" / "1.txt").write_text("one")
     (plan / DESCRIPTION).write_text("")
     desk.projects.add_files(tables=(table,), experiments=(plan,))
-    report = tmp_path / "r.html"
-    report.write_text("<p>")
     done: list[Path] = []
-    desk.projects.export_bundle(tmp_path / "b.zip", report, done.append, everything(desk))
+    desk.projects.export_bundle(tmp_path / "b.zip", done.append, everything(desk))
     assert done == [tmp_path / "b.zip"] and desk.bench.snapshot.problem is None
     for path in (*traces, table):
         path.unlink()
@@ -425,7 +423,23 @@ def test_a_bundle_is_opened_in_one_step(
     (kept,) = other.projects.workspace.tables
     assert kept.path is not None and kept.path.read_text() == "p,t\n1,2\n"
     assert (other.projects.workspace.experiments[0].path / "runs" / "1.txt").read_text() == "one"
-    assert (kept.path.parent.parent / "report.html").exists()
+
+
+def test_a_bundle_holds_traces_where_they_are_found(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "p.phasewright"
+    saved(desk, traces[0], file)
+    desk.projects.add_run(traces[1])
+    desk.projects.save()
+    (tmp_path / "moved").mkdir()
+    traces[0].rename(tmp_path / "moved" / traces[0].name)  # it is not the one that is shown
+    other.projects.open(file)
+    found: list[Path] = []
+    other.projects.find_outside(lambda outside: found.extend(one.path for one in outside))
+    assert found == [] and other.bench.snapshot.problem is None
+    other.projects.export_bundle(tmp_path / "b.zip", found.append)
+    assert found == [tmp_path / "b.zip"] and other.bench.snapshot.problem is None
 
 
 def test_a_bundle_holds_what_it_names_and_nothing_else(
@@ -438,7 +452,7 @@ def test_a_bundle_holds_what_it_names_and_nothing_else(
     desk.bench.open(traces[0])
     desk.projects.add_files(experiments=(letters,), tables=(letters,))
     bundle = tmp_path / "b.zip"
-    desk.projects.export_bundle(bundle, None, lambda _: None, everything(desk))
+    desk.projects.export_bundle(bundle, lambda _: None, everything(desk))
     with zipfile.ZipFile(bundle) as packed:
         assert not [name for name in packed.namelist() if "private" in name]
         content = json.loads(packed.read(BUNDLED))
@@ -507,7 +521,7 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
     assert listed[secrets["linked"]].path == theirs / "link.csv"
 
     bundle = tmp_path / "b.zip"
-    other.projects.export_bundle(bundle, None, lambda _: None)
+    other.projects.export_bundle(bundle, lambda _: None)
     assert other.bench.snapshot.problem is None
     inside = names_in(bundle)
     assert {Path(name).name.split("-", 1)[-1] for name in inside} == {
@@ -517,7 +531,7 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
         assert not any(b"33 0" in packed.read(name) or packed.read(name) == b"hidden" for name in inside)
 
     one = frozenset({secrets["id_rsa"]})
-    other.projects.export_bundle(bundle, None, lambda _: None, one)
+    other.projects.export_bundle(bundle, lambda _: None, one)
     added = set(names_in(bundle)) - set(inside)
     assert {name.split("-", 1)[-1] for name in added} == {"id_rsa"}
     desk.projects.open(bundle)
@@ -544,9 +558,9 @@ def test_a_trace_of_which_one_file_is_elsewhere_is_outside(desk: Desk, tmp_path:
     desk.projects.find_outside(found.append)
     (one,) = found[0]
     assert (one.kind, one.size) == ("trace", sum(map(len, files.values())))
-    desk.projects.export_bundle(tmp_path / "b.zip", None, lambda _: None)
+    desk.projects.export_bundle(tmp_path / "b.zip", lambda _: None)
     assert not [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
-    desk.projects.export_bundle(tmp_path / "b.zip", None, lambda _: None, frozenset({one.real}))
+    desk.projects.export_bundle(tmp_path / "b.zip", lambda _: None, frozenset({one.real}))
     assert [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
 
 

@@ -224,7 +224,7 @@ def test_a_strangers_bundle_runs_nothing(
     theirs.projects.add(kept)
     bundle = tmp_path / "b.zip"
     theirs.projects.save(folder.parent / "p.phasewright")
-    theirs.projects.export_bundle(bundle, None, lambda _: None, frozenset({SCREEN.resolve()}))
+    theirs.projects.export_bundle(bundle, lambda _: None, frozenset({SCREEN.resolve()}))
     shutil.rmtree(folder.parent)
     ours.projects.open(bundle)
     (found,) = ours.projects.workspace.experiments
