@@ -50,9 +50,7 @@ def main(options: argparse.Namespace) -> int:
     ``assumption``, ``bound``."""
     from desktop.core import machine
     from desktop.core.changes import Changes
-    from desktop.data.helping import largest_regions
-    from desktop.data.statistics import Statistics
-    from desktop.data.whatif_there import RerunThere, rerun, would_help_most
+    from desktop.data.whatif_there import rerun, would_help_most
 
     settle(options)
     check_budget(options.phases.model, options.n)
@@ -63,13 +61,7 @@ def main(options: argparse.Namespace) -> int:
             program = rerun(store, use, progress, limit=run.limit, breakpoints=fit.breaks[1:-1].tolist())
             prediction = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
-            names = [f"phase {k}" for k in range(1, fit.n + 1)]
-            largest = (
-                program.regions
-                if isinstance(program, RerunThere)
-                else largest_regions(Statistics(store), use, run.curve.span, progress)
-            )
-            ranked = would_help_most(program, names, largest, progress)
+            ranked = would_help_most(program, progress)
         rows = _phases(fit, prediction, program.start_s)
         network = program.estimate
         result = {

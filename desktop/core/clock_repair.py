@@ -32,8 +32,6 @@ INFINITE = 1 << 62
 #: Largest number of sweeps of a projection; remaining violations are then removed exactly.
 _SWEEPS = 400
 
-Flags = Flags
-
 
 @dataclass(frozen=True, eq=False)
 class Shifts:

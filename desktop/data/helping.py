@@ -13,6 +13,7 @@ from desktop.core.changes import MESSAGES, NONE, Changes, machine_words
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.plain import JSON
 from desktop.core.units import percent, si
+from desktop.data.causality import Causality
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Utilization
 from desktop.data.whatif import Rerun
@@ -75,21 +76,13 @@ class Help:
         }
 
 
-def helps(
-    program: Rerun,
-    phases: Sequence[str] = (),
-    regions: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> tuple[Help, ...]:
+def helps(program: Rerun, progress: Progress | None = None) -> tuple[Help, ...]:
     """What would shorten the run, one change at a time, by seconds saved: possible changes, then bounds.
-    Changes that save nothing are left out.
-
-    phases : names of the phases; regions : names of those that are tried at double speed.
-    """
+    Changes that save nothing are left out. Of regions those of the program are tried, at double speed."""
     progress = progress or Progress()
     if program.note:
         return ()
-    candidates = list(_single(program, phases, regions))
+    candidates = list(_single(program))
     helping = []
     basis: dict[Changes, float] = {}
     for k, (kind, title, assumption, changes, base) in enumerate(candidates):
@@ -111,6 +104,20 @@ def helps(
 TRUSTED = 0.1
 
 
+def prepared(
+    statistics: Statistics,
+    use: Utilization,
+    progress: Progress | None = None,
+    causality: Causality | None = None,
+    limit: tuple[float, float] | None = None,
+    breakpoints: Sequence[float] = (),
+) -> Rerun:
+    """A run to be replayed, which knows its `regions`; parameters and errors as for `Rerun`."""
+    run = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breakpoints=breakpoints)
+    run.regions = largest_regions(statistics, use, limit or use.curve().span, progress)
+    return run
+
+
 def would_help(
     statistics: Statistics,
     use: Utilization,
@@ -121,25 +128,20 @@ def would_help(
     """What would shorten a run with phases between `ends` (all breakpoints and ends, s), see `helps`."""
     progress = progress or Progress()
     causality = statistics.causality(use, progress)
-    rerun = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breakpoints=ends[1:-1])
-    regions = largest_regions(statistics, use, (ends[0], ends[-1]), progress)
-    return helps(rerun, [f"phase {k}" for k in range(1, len(ends))], regions, progress)
+    return helps(prepared(statistics, use, progress, causality, limit, ends[1:-1]), progress)
 
 
 #: Least share of the run that a listed change saves.
 LEAST = 0.0005
 
 
-def _single(
-    program: Rerun, phases: Sequence[str], regions: Sequence[str]
-) -> Iterator[tuple[str, str, str, Changes, Changes]]:
+def _single(program: Rerun) -> Iterator[tuple[str, str, str, Changes, Changes]]:
     """Kind, title, assumption, changes, and the changes they are compared with."""
     spent = program.computing_s()[program.is_processor]
     gain = spent.max(axis=0, initial=0.0) - (spent.mean(axis=0) if spent.size else 0.0)
     for k in np.argsort(-gain, kind="stable")[:PHASES].tolist():
         if gain[k] > 0:
-            name = phases[k] if k < len(phases) else f"phase {k + 1}"
-            target = "the run" if program.phases == 1 else name
+            target = "the run" if program.phases == 1 else f"phase {k + 1}"
             yield (
                 "balance",
                 f"Balance {target}",
@@ -147,7 +149,7 @@ def _single(
                 Changes(balanced=(k,)),
                 NONE,
             )
-    for name in regions:
+    for name in program.regions:
         yield (
             "region",
             f"{name} twice as fast",

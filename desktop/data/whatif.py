@@ -134,6 +134,8 @@ class Rerun:
         #: seconds at which it begins on the axis of the curve, and its length
         self.start_s = (self._begin - use.start) * use.unit
         self.recorded_s = (self._end - self._begin) * use.unit
+        #: names of the regions with most computing, if they have been looked up (`helping.prepared`)
+        self.regions: tuple[str, ...] = ()
         #: by name: the stretches it is in, its ticks there, the stretches it is entered in, and how often
         self._region_times: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
         self._gather(Share(progress, 0.5, 1.0))

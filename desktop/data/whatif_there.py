@@ -21,7 +21,8 @@ from desktop.core.changes import NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
 from desktop.core.plain import JSON
-from desktop.data.helping import Help, helps, largest_regions
+from desktop.data.causality import Causality
+from desktop.data.helping import Help, helps, prepared
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.structure import Decoder, encode
@@ -105,9 +106,9 @@ class RerunThere:
         except (ValueError, LookupError, TypeError, DesktopError) as error:
             raise self._senseless() from error
 
-    def helps(self, phases: Sequence[str], progress: Progress) -> tuple[Help, ...]:
+    def helps(self, progress: Progress) -> tuple[Help, ...]:
         """What would help most, see `desktop.data.helping.helps`."""
-        about, _ = self._ask({"helps": [str(name) for name in phases]}, progress)
+        about, _ = self._ask({"helps": []}, progress)
         try:
             return tuple(_help(one) for one in about["helps"][:_HELPS])
         except (ValueError, LookupError, TypeError, DesktopError) as error:
@@ -137,7 +138,7 @@ class Reruns:
 
     def __init__(self, statistics: Statistics) -> None:
         self._stats = statistics
-        self._last: tuple[str, Rerun, tuple[str, ...]] | None = None
+        self._last: tuple[str, Rerun] | None = None
 
     def answer(self, query: JSON, progress: Progress, turn: Lock) -> bytes:
         """The answer to a `RerunThere`. `turn` is held while the run is prepared; predictions run in
@@ -148,7 +149,7 @@ class Reruns:
         ValueError, LookupError, TypeError : the request is invalid.
         DesktopError : the store is damaged, or there is too little memory.
         """
-        program, regions = self._program(query, progress, turn)
+        program = self._program(query, progress, turn)
         arrays: list[Floats] = []
         if "changes" in query:
             changes = Decoder().decode(Changes, query["changes"])
@@ -165,16 +166,16 @@ class Reruns:
             if prediction.note:
                 about["duration_s"] = None
         elif "helps" in query:
-            ranked = helps(program, [str(name) for name in query["helps"]], regions, progress)
+            ranked = helps(program, progress)
             about = {"helps": [{**asdict(one), "changes": encode(one.changes, Path())} for one in ranked]}
         else:
             estimate = program.estimate
-            about = {"regions": regions, "estimate": None if estimate is None else list(estimate)}
+            about = {"regions": program.regions, "estimate": None if estimate is None else list(estimate)}
         words = json.dumps(about).encode()
         parts = [len(words).to_bytes(8, "little"), words, *(np.asarray(x, "<f8").tobytes() for x in arrays)]
         return zlib.compress(b"".join(parts), 1)
 
-    def _program(self, query: JSON, progress: Progress, turn: Lock) -> tuple[Rerun, tuple[str, ...]]:
+    def _program(self, query: JSON, progress: Progress, turn: Lock) -> Rerun:
         key = json.dumps([query["rules"], query["limit"], query["breaks"]])
         while not turn.acquire(timeout=0.1):
             progress.step(0, 0)
@@ -187,10 +188,8 @@ class Reruns:
                 )
                 at = [float(time) for time in query["breaks"]]
                 waits = self._stats.causality(use, progress)
-                run = Rerun(self._stats.store, use, progress, causality=waits, limit=limit, breakpoints=at)
-                span = run.start_s, run.start_s + run.recorded_s
-                self._last = key, run, largest_regions(self._stats, use, span, progress)
-            return self._last[1:]
+                self._last = key, prepared(self._stats, use, progress, waits, limit, at)
+            return self._last[1]
         finally:
             turn.release()
 
@@ -200,21 +199,19 @@ def rerun(
     use: Utilization,
     progress: Progress | None = None,
     *,
+    causality: Causality | None = None,
     limit: tuple[float, float] | None = None,
     breakpoints: Sequence[float] = (),
 ) -> Rerun | RerunThere:
     """A run to be replayed where its events are, here or there; parameters and errors as for `Rerun`."""
-    kind = Rerun if store.elsewhere is None else RerunThere
-    return kind(store, use, progress, limit=limit, breakpoints=breakpoints)
+    if store.elsewhere is not None:
+        return RerunThere(store, use, progress, limit=limit, breakpoints=breakpoints)
+    return prepared(Statistics(store), use, progress, causality, limit, breakpoints)
 
 
-def would_help_most(
-    program: Rerun | RerunThere, phases: Sequence[str], regions: Sequence[str], progress: Progress
-) -> tuple[Help, ...]:
+def would_help_most(program: Rerun | RerunThere, progress: Progress) -> tuple[Help, ...]:
     """`helps` for a run here or there."""
-    if isinstance(program, RerunThere):
-        return program.helps(phases, progress)
-    return helps(program, phases, regions, progress)
+    return program.helps(progress) if isinstance(program, RerunThere) else helps(program, progress)
 
 
 def _parted(content: bytes, sizes: Sequence[int]) -> list[Floats]:

@@ -129,63 +129,51 @@ class WhatIfRunner:
         changes = state.changes
         self._publish(state)
 
-        def work(job: Job) -> tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]:
+        def work(job: Job) -> tuple[Rerun | RerunThere, RunPrediction]:
             from desktop.core.changes import NONE
-            from desktop.data.helping import largest_regions
-            from desktop.data.statistics import Statistics
-            from desktop.data.whatif import Rerun
-            from desktop.data.whatif_there import RerunThere
+            from desktop.core.envelope import envelope
+            from desktop.data.whatif_there import rerun
 
-            rerun, regions = program, state.regions
-            if rerun is None and basis.store.elsewhere is not None:
-                use, limit = basis.run.utilization, basis.run.limit
-                rerun = RerunThere(basis.store, use, job, limit=limit, breakpoints=basis.breakpoints)
-                regions = rerun.regions
-            elif rerun is None:
-                use, limit = basis.run.utilization, basis.run.limit
-                inner = basis.breakpoints
-                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breakpoints=inner)
-                curve = basis.run.curve
-                span = curve.span
-                regions = largest_regions(Statistics(basis.store), use, span, job)
-            applied = changes or NONE
-            if any(k >= rerun.phases for k in (*applied.balanced, *(k for k, _ in applied.phases))):
-                applied = replace(  # there are fewer phases now
-                    applied,
-                    balanced=tuple(k for k in applied.balanced if k < rerun.phases),
-                    phases=tuple(one for one in applied.phases if one[0] < rerun.phases),
-                )
-            prediction = rerun.predict(applied, job, times=bool(applied.sentence))
-            if applied.sentence and not prediction.note:
-                drawn = prediction.curve  # here, as it is kept
-                if drawn is not None:
-                    from desktop.core.envelope import envelope
+            run, inner = basis.run, basis.breakpoints
+            replay = program or rerun(
+                basis.store, run.utilization, job, causality=causality, limit=run.limit, breakpoints=inner
+            )
+            applied, phases = changes or NONE, replay.phases
+            # There may be fewer phases now.
+            applied = replace(
+                applied,
+                balanced=tuple(k for k in applied.balanced if k < phases),
+                phases=tuple(one for one in applied.phases if one[0] < phases),
+            )
+            prediction = replay.predict(applied, job, times=bool(applied.sentence))
+            if applied.sentence and prediction.curve is not None:
+                envelope(prediction.curve)  # here, as it is kept
+            return replay, prediction
 
-                    envelope(drawn)
-            return rerun, prediction, regions
-
-        def done(answer: tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]) -> None:
-            self._program, prediction, regions = answer
+        def done(answer: tuple[Rerun | RerunThere, RunPrediction]) -> None:
+            self._program, prediction = answer
             if changes is None:
                 self._recorded = prediction
             more = self.state.changes != changes
-            note = prediction.note
-            self._change(prediction=prediction, outdated=more, regions=regions, task=None, problem=note)
+            self._change(
+                prediction=prediction, outdated=more, regions=self._program.regions, task=None,
+                problem=prediction.note,
+            )  # fmt: skip
             if more:
                 self._ask(self.state)
             if self.state.helps is None and not self.helping.busy:
-                self._help(self._program, regions)
+                self._help(self._program)
 
         def failed(error: BaseException) -> None:
             self._change(outdated=False, task=None, problem=str(error))
 
         self._predicting.submit("Predicting", work, done, failed, lambda task: self._change(task=task))
 
-    def _help(self, program: Rerun | RerunThere, regions: tuple[str, ...]) -> None:
+    def _help(self, program: Rerun | RerunThere) -> None:
         def work(job: Job) -> tuple[Help, ...]:
             from desktop.data.whatif_there import would_help_most
 
-            return would_help_most(program, (), regions, job)
+            return would_help_most(program, job)
 
         self.helping.submit(
             "What would help most",

@@ -504,22 +504,20 @@ def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatc
     from desktop.core.changes import Changes
     from desktop.core.machine import Machine
     from desktop.data import whatif_there
-    from desktop.data.helping import helps, largest_regions
+    from desktop.data.helping import helps, prepared
     from desktop.data.statistics import Statistics
-    from desktop.data.whatif import Rerun
 
     with open_store(made) as here, open_trace(far(made)) as there:
         use = build(here)
         curve = use.curve()
         breaks = [curve.start + curve.duration * part for part in (0.3, 0.6)]
-        own = Rerun(here, use, breakpoints=breaks)
+        own = prepared(Statistics(here), use, breakpoints=breaks)
         there.elsewhere._state[:] = 0  # as in a large trace, of which little is here
         far_run = whatif_there.rerun(there, use, breakpoints=breaks)
         assert isinstance(far_run, whatif_there.RerunThere)
         assert (far_run.phases, far_run.start_s, far_run.recorded_s) == (3, own.start_s, own.recorded_s)
         assert far_run.estimate == own.estimate
-        span = own.start_s, own.start_s + own.recorded_s
-        assert far_run.regions == largest_regions(Statistics(here), use, span) != ()
+        assert far_run.regions == own.regions != ()
         for changes in (
             Changes(),
             Changes(phases=((1, 2.0),), balanced=(0,)),
@@ -531,8 +529,7 @@ def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatc
             assert np.array_equal(found.breaks_s, same.breaks_s)
             assert np.array_equal(found.curve.edges, same.curve.edges)
             assert np.array_equal(found.curve.level, same.curve.level)
-        of = ["a", "b", "c"], far_run.regions, Progress()
-        assert whatif_there.would_help_most(far_run, *of) == helps(own, *of) != ()
+        assert whatif_there.would_help_most(far_run, Progress()) == helps(own) != ()
         assert there.elsewhere.here == 0  # no events came for it
         answer = whatif_there.Reruns(Statistics(here)).answer  # of a long curve come means
         with monkeypatch.context() as patch:

@@ -193,8 +193,8 @@ def test_balance_and_no_waiting(operation: str) -> None:
             free = program.predict(Changes(no_wait=(COLLECTIVES,)))
             assert free.ends_s.tolist() == [70, 100, 85]
             assert program.predict(Changes(no_wait=("Allreduce",))).ends_s.tolist() == [70, 100, 85]
-            first, *_ = helps(program, ("first", "second"))
-            assert (first.title, first.saved_s) == ("Balance first", 15.0)
+            first, *_ = helps(program)
+            assert (first.title, first.saved_s) == ("Balance phase 1", 15.0)
             assert first.assumption
             best = program.predict(first.changes)
             assert best.breaks_s == pytest.approx([30.0])
