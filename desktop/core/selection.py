@@ -109,14 +109,13 @@ def search(
     ------
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
-    if landmarks is not None and (landmarks.events or landmarks.things.size):
-        searched, suggestion = _with_structure(curve, model, locked, to, stop, landmarks, basis)
-        if curve.quantity == PROCESSORS or _fits(curve, searched, suggestion):
-            return searched, suggestion
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
-    limit = max(LIMIT, last, to)
     searched = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
-    suggestion = suggest(searched)
+    if landmarks is not None and (landmarks.events or landmarks.things.size):
+        chosen = _with_structure(curve, searched, locked, to, stop, landmarks)
+        if chosen is not None and (curve.quantity == PROCESSORS or _fits(curve, *chosen)):
+            return chosen
+    suggestion, limit = suggest(searched), max(LIMIT, last, to)
     while further := _further(curve, searched, suggestion, limit, locked, stop):
         searched = extend(curve, searched, further, locked=locked, stop=stop)
         suggestion = suggest(searched)
@@ -141,30 +140,24 @@ def _fits(curve: StepCurve, sweep: Sweep, suggested: Suggestion) -> bool:
 
 def _with_structure(
     curve: StepCurve,
-    model: str,
+    alone: Sweep,
     locked: Sequence[float],
     to: int,
     stop: Bytes | None,
     landmarks: Landmarks,
-    basis: Basis | str | None,
-) -> tuple[Sweep, Suggestion]:
-    alone = sweep(
-        curve,
-        model,
-        max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked)),
-        locked=locked,
-        stop=stop,
-        basis=basis,
-    )
+) -> tuple[Sweep, Suggestion] | None:
+    """The choice by curve and structure; None: locked breakpoints are closer together than its shortest
+    phase. `alone`: the fits by the curve alone."""
     choice = choose(curve, alone, landmarks, locked)
-    if choice is None:  # locked breakpoints are closer together than the shortest phase of the choice
-        return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
+    if choice is None:
+        return None
 
     def size(breakpoints: Sequence[Breakpoint]) -> int:
         """Number of phases between these breakpoints, or of their parameters for ``budget``."""
-        if model != "budget":
+        if alone.model != "budget":
             return len(breakpoints) + 1
-        return fit_breakpoints(curve, _times(curve, breakpoints), model, basis=basis).requested
+        times, basis = _times(curve, breakpoints), alone.fits[0].basis
+        return fit_breakpoints(curve, times, alone.model, basis=basis).requested
 
     n, second = size(choice.breakpoints), choice.runner_up
     runner_up = None if second is None else (size(second.breakpoints), second.reason)
