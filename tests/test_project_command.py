@@ -69,6 +69,20 @@ def test_a_trace_is_opened_as_the_project_says(
     assert "3ms" in capsys.readouterr().out.replace(" ", "")
 
 
+def test_explanations_are_of_the_phases_of_its_curve(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (kept,) = read_workspace(project).runs
+    settings = Project(PhaseSettings("constant", 4), curve="communication")
+    write(project, Workspace((replace(kept, project=settings),)))
+    breaks = run(capsys, "phases", project)["breaks_s"]
+    assert breaks != run(capsys, "phases", project, "--curve", "computing")["breaks_s"]
+    assert run(capsys, "explain", project)["breaks_s"] == breaks
+    assert run(capsys, "stats", project)["breaks_s"] == breaks
+    with notebook.open(project) as opened:
+        assert opened.phases().breaks == breaks
+
+
 def test_every_n_is_fitted_around_locked_breakpoints(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

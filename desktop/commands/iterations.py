@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     n, model = options.n, options.model or DEFAULT_MODEL
     check_budget(model, n)
     settle(options)
-    with open_run(options, any_curve=True) as run:
+    with open_run(options) as run:
         store, curve = run.store, run.curve
         with terminal_progress() as progress:
             iterations = find(store, run.use, progress, curve)

@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     n = options.max_n or (options.phases.n if options.project or options.n else None)
     check_budget(options.phases.model, n)
-    with open_run(options, any_curve=True) as run:
+    with open_run(options) as run:
         doubt = in_doubt(run.store)
         if options.max_n:
             _print_sweep(run.curve, options, run.landmarks, doubt)

@@ -252,12 +252,11 @@ class CommandRun:
 
 
 @contextmanager
-def open_run(options: argparse.Namespace, *, any_curve: bool = False) -> Iterator[CommandRun]:
-    """The run of a command whose options `settle` has completed; `any_curve`: of the curve of --curve."""
+def open_run(options: argparse.Namespace) -> Iterator[CommandRun]:
+    """The run of a command whose options `settle` has completed."""
     with open_settled(options) as store:
         use = utilization(store, options)
-        curve = curve_of(store, use, options) if any_curve else window_of(use.curve(), options)
-        yield CommandRun(options, store, use, curve)
+        yield CommandRun(options, store, use, curve_of(store, use, options))
 
 
 def curve_of(store: TraceStore, use: Utilization, options: argparse.Namespace) -> StepCurve:
@@ -269,7 +268,7 @@ def curve_of(store: TraceStore, use: Utilization, options: argparse.Namespace) -
     """
     from desktop.data.curves import build_curve
 
-    options.curve = options.curve or options.settings.curve
+    options.curve = getattr(options, "curve", None) or options.settings.curve
     with terminal_progress() as progress:
         return window_of(build_curve(store, use, options.curve, progress), options)
 

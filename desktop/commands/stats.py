@@ -39,7 +39,7 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     by_phase = options.project or options.n is not None
     check_budget(options.phases.model, options.phases.n if by_phase else None)
-    with open_run(options, any_curve=True) as run:
+    with open_run(options) as run:
         store, use, curve = run.store, run.use, run.curve
         names, ranges = ["run" if run.limit is None else "window"], [run.curve.span]
         levels, breakpoints = [curve.mean], [*run.curve.span]
