@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from desktop.commands.run_options import (
     add_curve,
@@ -25,7 +25,7 @@ from desktop.commands.run_options import (
 )
 from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress, without_display
 from desktop.core import bases
-from desktop.core.labels import ACTIVITIES, FIGURES, TABLES
+from desktop.core.labels import ACTIVITIES, FIGURES, GROUNDS, STYLES, TABLES
 from desktop.core.plain import JSON
 from desktop.progress import Progress, Share
 from desktop.remote import named
@@ -34,14 +34,12 @@ if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
     from desktop.data.events import Activity
     from desktop.data.material import Subject
-    from desktop.data.report import Report
+    from desktop.data.report import Looks, Report
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
-    from desktop.ui.figures import Style
     from desktop.workbench.model import ReportChoices
 
 _Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
-STYLES = ("colour", "grey", "patterns")
 COLOURS = ("soft", "okabe-ito", "tol")
 
 
@@ -57,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--style", "of the plots; default colour", choices=STYLES)
     add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
     add_templates(add)
-    add("--theme", "ground of slides; default light", choices=("light", "dark"))
+    add("--theme", "ground of slides; default light", choices=GROUNDS)
     add("--timeline", "what its colours stand for; default activity", choices=("activity", "region"))
     add("--no-statistics", "leave out the statistics of phases")
     appendix = adder(parser.add_mutually_exclusive_group())
@@ -97,9 +95,9 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     """
     from desktop.data.atomic import place_of
     from desktop.data.project_file import is_project
-    from desktop.data.report import command_line, compose, look_words
+    from desktop.data.report import Looks, command_line, compose
     from desktop.errors import FileError
-    from desktop.ui.reporting import file_words, kind_of, write
+    from desktop.ui.reporting import kind_of, write
     from desktop.workbench import presenting
     from desktop.workbench.model import ReportChoices
 
@@ -121,8 +119,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         choices, current = ReportChoices(), 0
     base = presenting.contents_of(choices)
     selected = kind == "pptx" and (figures is not None or tables is not None)
-    style, theme = options.style or choices.style, options.theme or choices.theme
-    file = template_of(options, kind)
+    given = Looks(choices.style, theme=choices.theme)
+    looks = Looks(
+        options.style or given.style, options.colours, options.theme or given.theme,
+        template_of(options, kind),
+    )  # fmt: skip
     contents = replace(
         base,
         figures=base.figures if figures is None else figures,
@@ -131,15 +132,14 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         appendix=base.appendix or selected if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
-    looks = look_words(style, options.colours, theme, (choices.style, choices.theme), file_words(kind, file))
     words = command_line(
         str(options.file), None if project else subjects[0], contents, options.output.name, options.title,
-        span, looks, base,
+        span, looks, (base, given),
     )  # fmt: skip
     if options.live:
         if not subjects:
             raise ValueError("--live is the page of a run, and the project holds none")
-        return _live(options, subjects[current], words + " --live", progress)
+        return _live(options.output, subjects[current], looks, words + " --live", progress)
     report, part = None, Share(progress, 0.3, 0.7)
     if subjects:
         about = {"title": options.title, "command": words}
@@ -147,10 +147,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     if project and (report is None or "model" in contents.tables):
         report = _with_models(report, options, words, Share(progress, 0.7, 0.8))
     assert report is not None
-    write(
-        report, options.output, style=cast("Style", style), colours=options.colours, dark=theme == "dark",
-        user_file=file, progress=Share(progress, 0.8, 1),
-    )  # fmt: skip
+    write(report, options.output, looks, Share(progress, 0.8, 1))
     facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
     drawn = [picked(one, "figure number finding") for one in report.pictures]
     stores = [subject.store for subject in subjects if subject.store is not None]
@@ -158,19 +155,16 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
 
 
 def _live(
-    options: argparse.Namespace, subject: Subject, command: str, progress: Progress
+    output: Path, subject: Subject, looks: Looks, command: str, progress: Progress
 ) -> tuple[JSON, list[TraceStore]]:
     """As `run`, for the page in which its reader chooses n."""
     from desktop.data.report import today
     from desktop.ui.reporting import write_live
 
-    share = Share(progress, 0.3, 1)
-    material = write_live(
-        subject, options.output, colours=options.colours, command=command, css=options.css, progress=share
-    )
+    material = write_live(subject, output, looks, command, Share(progress, 0.3, 1))
     facts = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
     stores = [] if subject.store is None else [subject.store]
-    return {**_of_file(options.output), **facts, "figures": [], "runs": []}, stores
+    return {**_of_file(output), **facts, "figures": [], "runs": []}, stores
 
 
 def _of_file(path: Path) -> JSON:

@@ -36,17 +36,18 @@ def add_parts(part: Part) -> None:
 
 def report(options: argparse.Namespace) -> Answer:
     """Write the report."""
+    from desktop.data.report import Looks
     from desktop.ui.experiment.report import compose
     from desktop.ui.reporting import kind_of, write
 
-    template = template_of(options, kind_of(options.output))
+    looks = Looks(user_file=template_of(options, kind_of(options.output)))
     effects, measured = _read(options)
     answer = measured.answer(effects)
     without_display()
     title = options.table.stem if measured.experiment is None else measured.experiment.name
     written = compose(options.title or title, effects, answer, measured)
     with terminal_progress() as progress:
-        write(written, options.output, user_file=template, progress=progress)
+        write(written, options.output, looks, progress)
     drawn = [p.figure for p in written.pictures]
     result = {"output": str(options.output), "title": written.title, "figures": drawn, "answer": answer.text}
     return result, [answer.text, f"the report is in {options.output}"]

@@ -85,3 +85,12 @@ TABLES = {
     "options": "Options",
     "origin": "How to make the report again",
 }
+#: Kinds of reports, styles of their figures, grounds of slides.
+STYLES = {"colour": "Colour", "grey": "Greyscale", "patterns": "Patterns and dashes"}
+REPORTS = {
+    "html": "HTML (one file)",
+    "live": "HTML in which its reader chooses n",
+    "pdf": "PDF (A4)",
+    "pptx": "Slides (PPTX, 16:9)",
+}
+GROUNDS = {"light": "Light ground", "dark": "Dark ground"}

@@ -22,6 +22,7 @@ from functools import cached_property, partial
 from html import escape
 from importlib import metadata
 from itertools import islice, pairwise
+from pathlib import Path
 from string import Template
 from typing import TypeAlias, TypeVar
 
@@ -192,6 +193,17 @@ class Contents:
     by_region: bool = False
 
 
+@dataclass(frozen=True)
+class Looks:
+    """How a report looks: `style` of its figures, their set of `colours`, `theme`: ground of slides, and the
+    user's template of slides or style sheet of HTML."""
+
+    style: str = "colour"
+    colours: str = "soft"
+    theme: str = "light"
+    user_file: Path | None = None
+
+
 def today() -> datetime:
     """The current minute, or ``SOURCE_DATE_EPOCH``, so that a report can be reproduced byte for byte."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
@@ -207,50 +219,40 @@ def command_line(
     output: str = "report.html",
     title: str = "",
     span: tuple[float, float] | None = None,
-    looks: Sequence[str] = (),
-    base: Contents | None = None,
+    looks: Looks = Looks(),
+    base: tuple[Contents, Looks] = (Contents(), Looks()),
 ) -> str:
     """The command that makes the report of `source` again: of a trace, whose run is `subject`, or (None) of a
-    project, which has all settings of its runs except a different `span`. `looks`: see `look_words`. `base`:
-    what the report contains by default, which a project may also set."""
-    base = base or Contents()
+    project, which has all settings of its runs except a different `span`. `base`: what the report
+    contains and how it looks by default, which a project may also set."""
+    default, default_looks = base
     words = ["phasewright", "report", source, "-o", output]
     if subject is not None:
         words += _fit_words(subject)
         span = subject.limit
-    for word, value in zip(("--start", "--end"), span or (), strict=False):
-        if math.isfinite(value):
-            words += [word, repr(float(value))]
-    if contents.figures != base.figures:
+    for word, end in zip(("--start", "--end"), span or (), strict=False):
+        if math.isfinite(end):
+            words += [word, repr(float(end))]
+    if contents.figures != default.figures:
         words += ["--plots", ",".join(contents.figures)]
-    if contents.tables != base.tables:
+    if contents.tables != default.tables:
         words += ["--tables", ",".join(contents.tables) or "none"]
-    if contents.statistics != base.statistics:
+    if contents.statistics != default.statistics:
         words.append("--no-statistics")
-    selected = bool({"--plots", "--tables"} & set(words)) and output.lower().endswith(".pptx")
-    if contents.appendix != (base.appendix or selected):
+    slides = output.lower().endswith(".pptx")
+    selected = slides and bool({"--plots", "--tables"} & set(words))
+    if contents.appendix != (default.appendix or selected):
         words.append("--appendix" if contents.appendix else "--no-appendix")
-    if contents.by_region != base.by_region:
+    if contents.by_region != default.by_region:
         words += ["--timeline", "region" if contents.by_region else "activity"]
-    words += looks
+    for name in ("style", "colours", "theme"):
+        if (value := getattr(looks, name)) != getattr(default_looks, name):
+            words += [f"--{name}", value]
+    if looks.user_file is not None:
+        words += ["--template" if slides else "--css", str(looks.user_file)]
     if title:
         words += ["--title", title]
     return shlex.join(words)
-
-
-def look_words(
-    style: str,
-    colours: str,
-    theme: str,
-    base: tuple[str, str] = ("colour", "light"),
-    style_words: Sequence[str] = (),
-) -> list[str]:
-    """Words of the command line for the looks of a report; `base`: default style and theme; `style_words`:
-    words for the user's template or style sheet."""
-    words = ["--style", style] if style != base[0] else []
-    words += ["--colours", colours] if colours != "soft" else []
-    words += ["--theme", theme] if theme != base[1] else []
-    return [*words, *style_words]
 
 
 def _fit_words(subject: Subject) -> list[str]:

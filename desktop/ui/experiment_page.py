@@ -195,6 +195,7 @@ class ExperimentPage(Page):
 
     def write_report(self, path: Path) -> None:
         """Write it in the background; by its suffix it is HTML, a PDF document or slides."""
+        from desktop.data.report import Looks
         from desktop.ui.experiment.report import compose
         from desktop.ui.reporting import write
 
@@ -202,8 +203,8 @@ class ExperimentPage(Page):
         if new.effects is None or new.answer is None:
             return
         report = compose(new.name, new.effects, new.answer, new.project.measured)
-        style = self.settings.user_file(path.suffix.lower()[1:])
-        self.bench.write_beside(path, lambda job: write(report, path, user_file=style, progress=job))
+        looks = Looks(user_file=self.settings.user_file(path.suffix.lower()[1:]))
+        self.bench.write_beside(path, lambda job: write(report, path, looks, job))
 
     def choose_trace(self) -> None:
         """Ask for a trace of the program, and show in which phases the region of a factor runs."""

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.labels import FIGURES, TABLES
+from desktop.core.labels import FIGURES, GROUNDS, REPORTS, STYLES, TABLES
 from desktop.core.units import instant
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
@@ -61,20 +61,13 @@ if TYPE_CHECKING:
     from desktop.core.critical_path import PathLine
     from desktop.data.chart import Content
     from desktop.data.material import Bars, Material
+    from desktop.data.report import Looks
     from desktop.progress import Progress
-    from desktop.ui.figures import Look, Style
+    from desktop.ui.figures import Look
     from desktop.ui.settings import Settings
 
 #: Kinds of files a figure can be.
 FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
-STYLES = {"colour": "Colour", "grey": "Greyscale", "patterns": "Patterns and dashes"}
-REPORTS = {
-    "html": "HTML (one file)",
-    "live": "HTML in which its reader chooses n",
-    "pdf": "PDF (A4)",
-    "pptx": "Slides (PPTX, 16:9)",
-}
-GROUNDS = {"light": "Light ground", "dark": "Dark ground"}
 
 
 def material_of(snapshot: Snapshot) -> Material | None:
@@ -619,25 +612,30 @@ class ReportDialog(ExportDialog):
             by_region=bool(self.states.currentData()),
         )
 
+    @property
+    def _looks(self) -> Looks:
+        from desktop.data.report import Looks
+
+        if self.choices.kind == "live":
+            return Looks(colours=self._colours, user_file=self._user_file)
+        return Looks(self.choices.style, self._colours, self.choices.theme, self._user_file)
+
     def _choose(self) -> None:
         path = self._ask_file("Save report", "report", self._ending)
         if path is not None:
             self.save_to(path)
 
     def _command(self, output: str) -> str:
-        from desktop.data.report import Contents, command_line, look_words
-        from desktop.ui.reporting import file_words
+        from desktop.data.report import Contents, command_line
 
         assert self._snapshot.document is not None
         title = "" if self.title.text() == self._snapshot.document.title else self.title.text()
-        options, extra = self.choices, file_words(self._ending, self._user_file)
         source = str(self._snapshot.document.source)
         subject = presenting.subject(self._snapshot.project, None, title)
-        if options.kind == "live":
-            looks = ["--live", *look_words("colour", self._colours, "light", style_words=extra)]
-            return command_line(source, subject, Contents(), output, title, looks=looks)
-        looks = look_words(options.style, self._colours, options.theme, style_words=extra)
-        return command_line(source, subject, presenting.contents_of(options), output, title, looks=looks)
+        live = self.choices.kind == "live"
+        contents = Contents() if live else presenting.contents_of(self.choices)
+        words = command_line(source, subject, contents, output, title, looks=self._looks)
+        return f"{words} --live" if live else words
 
     def _keep(self) -> None:
         if self._remember is not None:
@@ -660,8 +658,8 @@ class ReportDialog(ExportDialog):
         from desktop.progress import Share
         from desktop.ui.reporting import write, write_live
 
-        snapshot, title, options, colours = self._snapshot, self.title.text(), self.choices, self._colours
-        contents, command, style = presenting.contents_of(options), self._command(path.name), self._user_file
+        snapshot, title, options, looks = self._snapshot, self.title.text(), self.choices, self._looks
+        contents, command = presenting.contents_of(options), self._command(path.name)
         assert snapshot.document is not None
         place = snapshot.document.store
         self._keep()
@@ -670,15 +668,12 @@ class ReportDialog(ExportDialog):
             with open_store(place) as store:
                 subjects = [replace(presenting.subject(snapshot.project, store, title), firm=snapshot.firm)]
                 if options.kind == "live":
-                    write_live(subjects[0], path, colours=colours, command=command, css=style, progress=job)
+                    write_live(subjects[0], path, looks, command, job)
                     return path
                 report = compose(
                     subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )
-                write(
-                    report, path, style=cast("Style", options.style), colours=colours,
-                    dark=options.theme == "dark", user_file=style, progress=Share(job, 0.7, 1),
-                )  # fmt: skip
+                write(report, path, looks, Share(job, 0.7, 1))
             return path
 
         self._begin("Making the report", work, lambda _: self.status.setText(f"Written to {path}"))

@@ -246,13 +246,13 @@ class ModelPage(Page):
 
     def write_report(self, path: Path) -> None:
         """Write it in the background; by its suffix it is HTML, a PDF document or slides."""
+        from desktop.data.report import Looks
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        snapshot, name, style = self.snapshot, self.name, self.settings.user_file(path.suffix.lower()[1:])
-        self.bench.write_beside(
-            path, lambda job: write(compose(snapshot, name), path, user_file=style, progress=job), self.say
-        )
+        snapshot, name = self.snapshot, self.name
+        looks = Looks(user_file=self.settings.user_file(path.suffix.lower()[1:]))
+        self.bench.write_beside(path, lambda job: write(compose(snapshot, name), path, looks, job), self.say)
 
     def choose_folder(self) -> None:
         self.ask_path("Open a folder of NPB listings", self.open_path, mode="folder")

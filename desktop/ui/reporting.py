@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 from PySide6.QtCore import QBuffer, QEventLoop, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
@@ -31,7 +32,7 @@ from PySide6.QtGui import (
 from desktop.data import slides
 from desktop.data.atomic import write_bytes
 from desktop.data.material import Material, Subject
-from desktop.data.report import Picture, Report, to_html, today
+from desktop.data.report import Looks, Picture, Report, to_html, today
 from desktop.data.slide_template import read_template
 from desktop.data.style_sheet import read_style_sheet
 from desktop.errors import DesktopError
@@ -54,11 +55,6 @@ _FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0, "comparison": 110.0}
 _HOLE = "￼"
 
 
-def file_words(kind: str, user_file: Path | None) -> list[str]:
-    """Words of the command for the user's template or style sheet."""
-    return [] if user_file is None else [f"--{USER_FILES[kind][0]}", str(user_file)]
-
-
 def kind_of(path: Path) -> str:
     """The kind of report that a file's suffix means.
 
@@ -74,45 +70,25 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def write(
-    report: Report,
-    path: Path,
-    *,
-    style: Style = "colour",
-    colours: str = "soft",
-    dark: bool = False,
-    user_file: Path | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Write `report` to `path`, whose suffix tells its kind; whole or not at all.
-
-    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white. `user_file`:
-    the user's template of slides, or style sheet of HTML, see `USER_FILES`.
+def write(report: Report, path: Path, looks: Looks, progress: Progress) -> None:
+    """Write `report` to `path`, whose suffix tells its kind; whole or not at all. Paper stays white.
 
     Raises
     ------
-    DesktopError : the ending is none of `KINDS`, `user_file` cannot be used.
+    DesktopError : the ending is none of `KINDS`, the user's file cannot be used.
     OSError : it cannot be written.
     """
-    progress = progress or Progress()
-    look, kind = Look(style=style, colours=colours, dark=dark), kind_of(path)
+    style, kind = cast("Style", looks.style), kind_of(path)
+    look = Look(style=style, colours=looks.colours, dark=looks.theme == "dark")
     if kind == "pdf":
         content = pdf(report, look, progress)
     else:
-        content = {"html": html, "pptx": pptx}[kind](report, look, progress, user_file)
+        content = {"html": html, "pptx": pptx}[kind](report, look, progress, looks.user_file)
     progress.step(1, 1, "writing")
     write_bytes(path, content)
 
 
-def write_live(
-    subject: Subject,
-    path: Path,
-    *,
-    colours: str = "soft",
-    command: str = "",
-    css: Path | None = None,
-    progress: Progress | None = None,
-) -> Material:
+def write_live(subject: Subject, path: Path, looks: Looks, command: str, progress: Progress) -> Material:
     """Write the page in which its reader chooses n (`desktop.data.live`); returns what it was drawn from.
 
     Raises
@@ -122,8 +98,8 @@ def write_live(
     """
     from desktop.data.live import live_page
 
-    palettes = {look.name: asdict(coloured(look, colours)) for look in (LIGHT, DARK)}
-    style = "" if css is None else read_style_sheet(css)
+    palettes = {look.name: asdict(coloured(look, looks.colours)) for look in (LIGHT, DARK)}
+    style = "" if looks.user_file is None else read_style_sheet(looks.user_file)
     content, material = live_page(subject, palettes, command, today(), progress, style)
     write_bytes(path, content)
     return material

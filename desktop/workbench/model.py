@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from desktop.core import bases
 from desktop.core.arrays import Bytes
-from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MIXING, MODELS, OWN_BASIS
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, GROUNDS, MIXING, MODELS, OWN_BASIS, REPORTS, STYLES
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -266,10 +266,6 @@ class Annotation:
         """Its text, after the name of its location if it is on one."""
         name = self.location_name(locations)
         return f"{name}: {self.text}" if name else self.text
-
-
-#: What a report can be, how it is drawn, on what ground slides are.
-REPORTS, STYLES, GROUNDS = ("html", "live", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
 
 
 @dataclass(frozen=True)
