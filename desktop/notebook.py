@@ -546,11 +546,11 @@ def effects(
 ) -> Effects:
     """Effects of a designed experiment (RUNS.csv of ``phasewright spt effects``); has `to_frame`,
     `anova_frame`. `how`: words of `desktop.core.effects.analyse`. Raises as `open`; ValueError."""
-    from desktop.core.effects import analyse, condensed
+    from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
 
     table = read_runs(Path(runs), response=response, factors=tuple(factors) if factors else None)
-    return analyse(condensed(table.data, "each"), **how)
+    return analyse(table.data, **how)
 
 
 def model(table: str | Path, functions: Sequence[str] = (), **how: Any) -> ModelFit:

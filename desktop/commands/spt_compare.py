@@ -247,7 +247,7 @@ def _two_tables(options: argparse.Namespace) -> Answer:
     if not options.large_p > options.small_p:
         raise ValueError(f"--large-p has to be above --small-p, got {options.large_p:g}")
     sides = (options.small, options.small_p), (options.large, options.large_p)
-    rows = two_scales([_mains_at(path, p, options) for path, p in sides])
+    rows = two_scales([_mains_at(path, p, options) for path, p in sides])[2]
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,

@@ -135,14 +135,8 @@ def searched(search: ArraySearch) -> JSON:
         ],
         "level_means": [picked(m, "factor level mean trials=runs") for m in search.levels],
         "spread": dict(zip(search.factors, search.spread, strict=True)),
-        "notes": _gaps(search),
+        "notes": [search.gaps] if search.gaps else [],
     }
-
-
-def _gaps(search: ArraySearch) -> list[str]:
-    have = "setting has" if search.unseen == 1 else "settings have"
-    text = f"{search.unseen} {have} no response, so level means are of different runs"
-    return [text] if search.unseen else []
 
 
 def ranking_lines(search: ArraySearch, response: str, refused: str = "") -> list[str]:
@@ -156,7 +150,7 @@ def ranking_lines(search: ArraySearch, response: str, refused: str = "") -> list
     for name in search.factors:
         means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in search.levels if m.factor == name)
         lines.append(f"      {name:<12}{means}")
-    return lines + [f"note: {note}" for note in (*_gaps(search), refused) if note]
+    return lines + [f"note: {note}" for note in (search.gaps, refused) if note]
 
 
 def rows(result: JSON) -> list[JSON]:

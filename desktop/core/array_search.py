@@ -43,6 +43,14 @@ class ArraySearch:
     base: int
     unseen: int
 
+    @property
+    def gaps(self) -> str:
+        """A note on treatments without a response; "" if there are none."""
+        have = "setting has" if self.unseen == 1 else "settings have"
+        return (
+            f"{self.unseen} {have} no response, so level means are of different runs" if self.unseen else ""
+        )
+
     def percent(self, place: int) -> float:
         """Mean response at index `place` of `order` in percent of that of the base; NaN without one."""
         base = self.mean[self.base] if self.base >= 0 else np.nan

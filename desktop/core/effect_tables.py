@@ -5,6 +5,7 @@ Sources: NISTIR 5131 (delay sizes), NISTIR 5139 (tables 5 to 8 and 11), NISTIR 5
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,9 +35,9 @@ class Scaling:
 
 
 def scaling(
-    small: dict[str, tuple[float, float]],
+    small: Mapping[str, tuple[float, float]],
     small_p: float,
-    large: dict[str, tuple[float, float]],
+    large: Mapping[str, tuple[float, float]],
     large_p: float,
     df: tuple[float, float] = (float("inf"), float("inf")),
 ) -> tuple[Scaling, ...]:

@@ -167,11 +167,7 @@ def unit_of(response: str) -> str:
 
 def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:
     """Seconds of the delay of each factor, if known."""
-    common = next(
-        (int(flag.partition("=")[2]) for flag in experiment.program.flags
-         if flag.startswith("-DSPT_DELAY=") and flag[12:].isdigit()),
-        0,
-    )  # fmt: skip
+    common = experiment.program.delay or 0
     seconds_of = {}
     for one in experiment.factors:
         if "SPT_FACTORS" in dict(one.high.environment):

@@ -20,7 +20,6 @@ from desktop.core.effect_limits import LEVEL, pooled_df, t_limit
 from desktop.core.effects import Effects, analyse
 from desktop.data.experiment import Experiment, Journal
 from desktop.data.runner import Runner, commands_of
-from desktop.errors import ExperimentError
 from desktop.progress import Progress
 
 CONFIRMATION = "confirmation.csv"
@@ -254,10 +253,7 @@ def run_confirmation(
     levels, lowest = setting_of(experiment, names), experiment.lowest
     if levels == lowest:
         raise ValueError("the setting is the unperturbed program itself; name a factor")
-    columns = [r.name for r in experiment.responses]
-    if response is not None and response not in columns:
-        raise ExperimentError(f"has no response {response!r}", file=experiment.folder)
-    at = columns.index(response) if response is not None else 0
+    at = experiment.index_of(response)
     prediction = predicted(effects, [float(v) if v > 0 else -1.0 for v in levels])
     measured: Mapping[str, list[float]] = {"unperturbed": [], "setting": []}
     path = experiment.folder / CONFIRMATION
@@ -265,7 +261,7 @@ def run_confirmation(
     with Journal(experiment), path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not file.tell():
-            writer.writerow(["setting", *columns])
+            writer.writerow(["setting", *(one.name for one in experiment.responses)])
         runner.measure_base(progress)
         for _ in range(experiment.program.warm_up):
             runner.one(experiment, lowest, progress)

@@ -64,6 +64,8 @@ _COMMANDS = ("run", "build")
 _SCHEMA = "the handbook's page The file of an experiment says what every key may be"
 
 ResponseKind = Literal["wall", "cpu", "memory", "output"]
+#: The flag that says the size of all delays that have none of their own.
+_DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
 UNITS: dict[str, str] = {"wall": "s", "cpu": "s", "memory": "B", "output": ""}
 
 
@@ -162,6 +164,18 @@ class Program:
     product: str = ""
     join: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def delay(self) -> int | None:
+        """Units of every delay that has no size of its own; None if no flag says it."""
+        return next((int(m[1]) for m in map(_DELAY.fullmatch, self.flags) if m), None)
+
+    def with_delay(self, units: int) -> Program:
+        """With this size in its flags; 0: in none."""
+        flag = f"-DSPT_DELAY={units}" if units else ""
+        flags = [flag if _DELAY.fullmatch(one) else one for one in self.flags]
+        flags += [flag] if self.delay is None else []
+        return replace(self, flags=tuple(filter(None, flags)))
+
     def problem(self) -> str:
         if not self.run:
             return 'run is missing, write run = ["./program", "argument"]'
@@ -221,11 +235,24 @@ class Experiment:
         after = self.plan.replicates if begun and fold is not None else 0
         return replace(self, plan=replace(self.plan, fold=fold, fold_after=after))
 
-    def order(self) -> dict[tuple[int, int], int]:
-        """The position, from 1, of every (replicate, treatment) in the experiment's own order of trials."""
+    def planned(self) -> dict[int, tuple[int, int]]:
+        """Order (from 1) -> replicate, treatment, of every trial in the order of the run sheet."""
         sheet = self.sheet()
-        keys = zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True)
-        return {key: place for place, key in enumerate(keys, 1)}
+        return dict(enumerate(zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True), 1))
+
+    def index_of(self, response: str | None) -> int:
+        """The place of a response; of None the first.
+
+        Raises
+        ------
+        ExperimentError : there is no such response.
+        """
+        names = [one.name for one in self.responses]
+        if response is not None and response not in names:
+            raise ExperimentError(
+                f"has no response {response!r}", file=self.folder, hint=f"it has {', '.join(names)}"
+            )
+        return names.index(response) if response is not None else 0
 
     @property
     def lowest(self) -> tuple[int, ...]:
@@ -788,17 +815,16 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
     reader = csv.DictReader(lines[1:])
     trials: list[Trial] = []
     design = experiment.design()
-    places = experiment.order() if experiment.plan.fold_after else {}
+    keys = experiment.planned() if experiment.plan.fold_after else {}
     try:
         for row in reader:
             if not (int(row["replicate"]) >= 1 and 1 <= int(row["treatment"]) <= design.runs):
                 raise ValueError("there is no such treatment")
             replicate, treatment = int(row["replicate"]) - 1, int(row["treatment"]) - 1
             levels = [int(row[name]) for name in experiment.names]
-            order = int(row["order"])
-            place = places.get((replicate, treatment)) if places else order
+            order, key = int(row["order"]), (replicate, treatment)
             # The fold may have changed, or begin too early.
-            if order != place or levels != design.levels[treatment].tolist():
+            if (keys and keys.get(order) != key) or levels != design.levels[treatment].tolist():
                 raise ExperimentError(
                     f"its trial {row['order']} is none of this plan",
                     file=path,
@@ -888,7 +914,7 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
     ------
     ExperimentError : there is no such response, or factors have more than two levels.
     """
-    at = _response_at(experiment, response)
+    at = experiment.index_of(response)
     if experiment.plan.kind == "orthogonal-array":
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
     by_key = state_of(experiment, read_journal(experiment)).good
@@ -913,20 +939,11 @@ def search(experiment: Experiment, response: str | None = None) -> ArraySearch:
     ------
     ExperimentError : there is no such response. ValueError : no trial has one yet.
     """
-    at = _response_at(experiment, response)
+    at = experiment.index_of(response)
     good = state_of(experiment, read_journal(experiment)).good
     treatment = np.array([t for _, t in good], np.int64)
     y = np.array([trial.responses[at] for trial in good.values()], np.float64)
     return array_search(experiment.names, experiment.design().levels, treatment, y)
-
-
-def _response_at(experiment: Experiment, name: str | None) -> int:
-    names = [r.name for r in experiment.responses]
-    if name is not None and name not in names:
-        raise ExperimentError(
-            f"has no response {name!r}", file=experiment.folder, hint=f"it has {', '.join(names)}"
-        )
-    return names.index(name) if name is not None else 0
 
 
 def exclude(experiment: Experiment, order: int, reason: str) -> None:

@@ -21,17 +21,12 @@ RESULTS = "results"
 _LARGEST = 1 << 20
 
 
-def planned(experiment: Experiment) -> dict[int, tuple[int, int]]:
-    """Order (from 1) -> replicate, treatment."""
-    return {place: key for key, place in experiment.order().items()}
-
-
 def write_script(experiment: Experiment, path: Path) -> None:
     """A job array (in Slurm's syntax, for which other systems have their own) that runs one trial at a time.
 
     The limit of one task keeps the order; trials on the same node would disturb each other.
     """
-    count = len(planned(experiment))
+    count = len(experiment.planned())
     folder = shlex.quote(str(experiment.folder))
     program = experiment.program
     seconds = program.time_limit_s * (1 + program.warm_up) * 1.2 + 60
@@ -60,7 +55,7 @@ def run_one(experiment: Experiment, order: int) -> Trial:
     ------
     ExperimentError : there is no such trial, or its result is damaged. RunError : it cannot be built.
     """
-    keys = planned(experiment)
+    keys = experiment.planned()
     if order not in keys:
         raise ExperimentError(f"has {len(keys)} trials, there is no number {order}", file=experiment.folder)
     folder = experiment.folder / RESULTS
@@ -86,7 +81,7 @@ def collect(experiment: Experiment) -> int:
     ------
     ExperimentError : a result is damaged or belongs to something else.
     """
-    keys, added = planned(experiment), 0
+    keys, added = experiment.planned(), 0
     with Journal(experiment) as journal:
         recorded = {(t.order, t.attempt, t.start) for t in journal.trials}
         for order, key in keys.items():

@@ -12,7 +12,6 @@ import csv
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +35,6 @@ _LIMIT = 3.0
 LONGEST = 3
 #: Last line of a finished pilot.
 _DONE = "# done\n"
-_DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     ------
     ExperimentError : there is none.
     """
-    common = any(_DELAY.fullmatch(flag) for flag in experiment.program.flags)
+    common = experiment.program.delay is not None
     places = tuple(
         j for j, factor in enumerate(experiment.factors) if _alone(factor) or (common and factor.high.flags)
     )
@@ -144,9 +142,10 @@ def _alone(factor: Factor) -> bool:
 
 def sized(experiment: Experiment, size: int) -> Experiment:
     """The experiment with this delay at every place."""
-    flags = tuple(_DELAY.sub(rf"\g<1>{size}", flag) for flag in experiment.program.flags)
+    program = experiment.program
+    program = program if program.delay is None else program.with_delay(size)
     factors = tuple(replace(f, delay=size) if _alone(f) else f for f in experiment.factors)
-    return replace(experiment, program=replace(experiment.program, flags=flags), factors=factors)
+    return replace(experiment, program=program, factors=factors)
 
 
 def tuned(experiment: Experiment, pilot: Pilot) -> Experiment:
@@ -159,7 +158,8 @@ def tuned(experiment: Experiment, pilot: Pilot) -> Experiment:
 
 def sizes_of(experiment: Experiment) -> tuple[int, ...]:
     """From a ninth of the size in the description upwards, each three times the one before."""
-    described = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
+    common = experiment.program.delay
+    described = [] if common is None else [common]
     described += [experiment.factors[j].delay for j in places_of(experiment) if _alone(experiment.factors[j])]
     first = max(1, min(described) // STEP**2)
     return tuple(first * STEP**k for k in range(SIZES))

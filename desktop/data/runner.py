@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby, zip_longest
-from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO
@@ -344,15 +343,15 @@ class Runner:
         progress = progress or Progress()
         with Journal(self.experiment) as journal:
             self.build_all(progress)
-            places = self.experiment.order()
+            planned = self.experiment.planned()
             self.measure_base(progress)
             try:
                 state = state_of(self.experiment, journal.trials)
                 if len(state.good) < state.planned:
-                    self._warm_up(next(iter(places))[1], progress)
-                for _, keys in groupby(places, key=itemgetter(0)):
+                    self._warm_up(planned[1][1], progress)
+                for _, trials in groupby(planned.items(), key=lambda one: one[1][0]):
                     if not self._stop.is_set():
-                        self._replicate(journal, list(keys), places, progress)
+                        self._replicate(journal, list(trials), progress)
             except Cancelled:
                 if progress.cancelled:
                     raise
@@ -427,15 +426,11 @@ class Runner:
                 self._run(self.experiment.levels(treatment), progress)
 
     def _replicate(
-        self,
-        journal: Journal,
-        keys: list[tuple[int, int]],
-        places: Mapping[tuple[int, int], int],
-        progress: Progress,
+        self, journal: Journal, trials: list[tuple[int, tuple[int, int]]], progress: Progress
     ) -> None:
         """Run the trials of a replicate in order, and failed and disturbed ones again at its end."""
         for attempt in range(1, ATTEMPTS + 1):
-            for key in keys:
+            for order, key in trials:
                 state = state_of(self.experiment, journal.trials)
                 good = state.good.get(key)
                 spent = state.attempts.get(key, 0)
@@ -445,7 +440,7 @@ class Runner:
                 if self._stop.is_set():
                     return
                 progress.step(len(state.good), state.planned, _left(state, journal.trials))
-                trial = self._trial(key, places[key], spent + 1, progress)
+                trial = self._trial(key, order, spent + 1, progress)
                 journal.add(trial)
                 self._on_trial(trial)
 

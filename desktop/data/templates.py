@@ -271,7 +271,7 @@ def _described(
     python = language == "python"
     delay = request.delay or (MICROSECONDS if python else UNITS)
     if not python and places:
-        program = replace(program, flags=(f"-DSPT_DELAY={delay}",))
+        program = program.with_delay(delay)
     factors, used = [], {"wall", "cpu"}
     for place in places:
         name = _free(

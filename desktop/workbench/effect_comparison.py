@@ -271,8 +271,10 @@ def _change(
     return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
-def two_scales(tables: Sequence[ComparedTable]) -> tuple[Scaling, ...]:
-    """The tables at the smallest and the largest number of processors combined (5417, table 3).
+def two_scales(
+    tables: Sequence[ComparedTable],
+) -> tuple[ComparedTable, ComparedTable, tuple[Scaling, ...]]:
+    """The tables at the smallest and at the largest number of processors, combined (5417, table 3).
 
     Raises
     ------
@@ -282,10 +284,8 @@ def two_scales(tables: Sequence[ComparedTable]) -> tuple[Scaling, ...]:
     if len(sized) < 2 or sized[0].processors == sized[-1].processors:
         raise ValueError(f"two tables with different numbers of processors are needed, {len(sized)} say one")
     small, large = sized[0], sized[-1]
-    df = tuple(min(t.df.values(), default=math.inf) for t in (small, large))
-    return scaling(
-        dict(small.effects), small.processors, dict(large.effects), large.processors, (df[0], df[1])
-    )
+    df = min(small.df.values(), default=math.inf), min(large.df.values(), default=math.inf)
+    return small, large, scaling(small.effects, small.processors, large.effects, large.processors, df)
 
 
 @dataclass(frozen=True, eq=False)

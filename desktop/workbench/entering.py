@@ -25,10 +25,8 @@ def read_pasted(text: str, experiment: Experiment, first: int = 1) -> dict[int, 
     ------
     ValueError : names the line and the value that make no sense.
     """
-    from desktop.data.jobs import planned
-
     names = [response.name for response in experiment.responses]
-    keys = planned(experiment)
+    keys = experiment.planned()
     cells = read_cells(text.lstrip("\ufeff"))
     rows: list[list[str]] = cells.to_numpy(object).tolist()
     if not rows:

@@ -18,7 +18,7 @@ from desktop.workbench.bench import EditBench, changed, problem_text
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
-from desktop.workbench.pinning import PinnedFactor, PinnedTrace, pin
+from desktop.workbench.pinning import PinnedFactor, PinnedTrace, pin, region_seconds
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -306,23 +306,18 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def create_in(self, folder: Path) -> None:
         """Open a new experiment of the sources in a folder; their prepared places are its factors."""
+        from desktop.data.templates import of_prepared
 
-        def work(job: Job) -> Experiment:
-            from desktop.data.templates import of_prepared
-
-            return of_prepared(folder)
-
-        self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
+        title = f"Reading the sources in {folder.name}"
+        self._begin_work(self._files, title, lambda _: of_prepared(folder), self.create)
 
     def look_for_places(
         self, request: Request, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
     ) -> None:
         """Find routines and loops of a program, the hottest of a trace first; `done` gets them."""
+        from desktop.data.templates import offers_of
 
         def work(job: Job) -> tuple[Spot, ...]:
-            from desktop.data.templates import offers_of
-            from desktop.workbench.pinning import region_seconds
-
             seconds = None if trace is None else region_seconds(trace, job)
             return () if request.template == "command" else offers_of(replace(request, seconds=seconds))
 
@@ -334,17 +329,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def make_experiment(self, folder: Path, request: Request, then: Callable[[], None]) -> None:
         """Make an experiment of a program in a folder of its own, open it, and call `then`."""
-
-        def work(job: Job) -> Experiment:
-            from desktop.data.templates import new_experiment
-
-            return new_experiment(folder, request)
+        from desktop.data.templates import new_experiment
 
         def done(experiment: Experiment) -> None:
             self.open(experiment.folder)
             then()
 
-        self._begin_work(self._files, f"Copying the program to {folder.name}", work, done)
+        title = f"Copying the program to {folder.name}"
+        self._begin_work(self._files, title, lambda _: new_experiment(folder, request), done)
 
     def write_beside(self, path: Path, write: Callable[[Job], None]) -> None:
         """Write a file about what is shown, beside the window."""
@@ -630,7 +622,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Responses measured elsewhere, by order: they go to the journal as trials run here do. A trial that
         counts already is excluded first, with that reason; both stay in the journal."""
         from desktop.data.experiment import Journal, Trial, state_of
-        from desktop.data.jobs import planned
 
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
@@ -639,7 +630,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             return False
 
         def write() -> None:
-            keys = planned(experiment)
+            keys = experiment.planned()
             with Journal(experiment) as journal:
                 for order, responses in values.items():
                     replicate, treatment = keys[order]
@@ -736,18 +727,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def add_table(self, path: Path) -> None:
         """Another table of runs or effects, or another experiment, to compare with; several where it says
         several sizes of the delay or numbers of processors."""
-
-        def work(job: Job) -> tuple[ComparedTable, ...]:
-            from desktop.workbench.effect_comparison import tables_in
-
-            return tables_in(path)
+        from desktop.workbench.effect_comparison import tables_in
 
         def done(tables: tuple[ComparedTable, ...]) -> None:
             project = self.project
             self._show(task=None)
             self._edit(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
 
-        self._begin_work(self._files, f"Opening {path.name}", work, done)
+        self._begin_work(self._files, f"Opening {path.name}", lambda _: tables_in(path), done)
 
     def set_table(self, index: int, **changes: object) -> None:
         """Say with how many processors, or which delay, a table was measured."""

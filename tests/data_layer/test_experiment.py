@@ -618,7 +618,7 @@ def test_a_plan_that_grows_at_any_moment_runs_every_trial_once(tmp_path, seed):
     done = read_journal(experiment)
     assert [t.order for t in done] == list(range(1, 33))  # 8 treatments, 4 replicates
     assert len({(t.replicate, t.treatment) for t in done}) == 32
-    assert jobs.planned(experiment) == {t.order: (t.replicate, t.treatment) for t in done}
+    assert experiment.planned() == {t.order: (t.replicate, t.treatment) for t in done}
 
 
 def test_a_fold_in_the_description_says_after_how_many(tmp_path):

@@ -19,7 +19,6 @@ from pytestqt.qtbot import QtBot
 
 from desktop import cli, resources
 from desktop.data.experiment import Journal, Trial, state_of, write_experiment
-from desktop.data.jobs import planned
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.frame import Frame
@@ -77,7 +76,7 @@ def experiment(tmp_path: Path) -> Path:
     write_experiment(made)
     levels = made.design().levels
     with Journal(made) as journal:
-        for order, (block, treatment) in planned(made).items():
+        for order, (block, treatment) in made.planned().items():
             a, b = levels[treatment]
             value = 12.0 + 2 * a + 3.5 * b + 0.25 * ((order * 7) % 5)
             journal.add(Trial(order, block, treatment, 1, "ok", (value, value / 2)))

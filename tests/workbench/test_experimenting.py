@@ -450,7 +450,7 @@ def test_effects_alone_are_compared(bench):
     assert bench.snapshot.effects is None and bench.snapshot.problem == ""
     with (DATA / "nistir5417_table3_scaling.csv").open() as file:
         printed = list(csv.DictReader(file))
-    scaled = effect_comparison.two_scales(bench.snapshot.parts)
+    _, _, scaled = effect_comparison.two_scales(bench.snapshot.parts)
     assert {s.term for s in scaled} == {r["factor"] for r in printed}
     # Beside another table they come back from a project each with its own effects.
     bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
@@ -506,7 +506,7 @@ def test_effects_over_processors_as_5139(tmp_path):
 
 def test_two_scales_as_5417(tmp_path):
     tables = [t for t in image_tables(tmp_path) if t.processors in (8, 24)]
-    found = {s.term: s for s in effect_comparison.two_scales(tables)}
+    found = {s.term: s for s in effect_comparison.two_scales(tables)[2]}
     f17 = found["F17"]
     assert (f17.middle, f17.interaction, f17.ratio, f17.exponent) == pytest.approx(
         (4.085, -1.945, -0.476, -0.943), abs=1e-3

@@ -104,6 +104,11 @@ def limit_of(analysis: Effects) -> float:
     return analysis.limit.value * _line_error(analysis)
 
 
+def bars_in(height: int, em: int) -> int:
+    """As many bars of a Pareto chart as have room for their names."""
+    return max(4, min(30, int((height - 6 * em) / (1.1 * em))))  # below: the axis, above: the legend
+
+
 def pareto(
     analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, bars: int = 24
 ) -> Content:

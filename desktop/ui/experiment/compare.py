@@ -233,15 +233,14 @@ class CompareStep(Step):
 
     def _draw_scaling(self) -> None:
         try:
-            scalings = effect_comparison.two_scales(self._all())
+            small, large, scalings = effect_comparison.two_scales(self._all())
         except ValueError as error:
             self.scaling_words.setText(f"Two tables are combined here: {error}.")
             self.scaling.show_rows(*effect_rows.scales(()))
             return
-        sized = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
-        p, q = sized[0].processors, sized[-1].processors
+        p, q = small.processors, large.processors
         self.scaling_words.setText(
-            f"A is {sized[0].name} on {p:g}, B is {sized[-1].name} on {q:g} processors. Work that is shared "
+            f"A is {small.name} on {p:g}, B is {large.name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
         self.scaling.show_rows(*effect_rows.scales(scalings))
@@ -342,9 +341,7 @@ class CompareStep(Step):
         best = ", ".join(f"{name} {level:g}" for name, level in levels)
         share = f", {digits(search.percent(0), 3)} % of the unperturbed run" if search.base >= 0 else ""
         refused = new.project.table.refused if new.project.table is not None else ""
-        have = "setting has" if search.unseen == 1 else "settings have"
-        gaps = f" {search.unseen} {have} no response, so level means are of different runs."
-        gaps = (gaps if search.unseen else "") + (f" {refused}." if refused else "")
+        gaps = "".join(f" {note}." for note in (search.gaps, refused) if note)
         self.search_words.setText(
             f"Best so far: run {search.names[0]} with {digits(search.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"

@@ -258,12 +258,11 @@ class DesignStep(Step):
         self.why.setVisible(not rows)
 
     def _show_sheet(self, experiment: Experiment) -> None:
-        sheet = experiment.sheet()
         columns = [Column("Order"), Column("Replicate"), Column("Treatment"), *map(Column, experiment.names)]
         rows = []
-        for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
+        for order, (replicate, treatment) in experiment.planned().items():
             signs = experiment.signs(treatment)
-            rows.append(TableRow((k, int(replicate) + 1, int(treatment) + 1, *signs), str(k)))
+            rows.append(TableRow((order, replicate + 1, treatment + 1, *signs), str(order)))
         self.sheet.show_rows(columns, rows)
 
     def _show_power(self, new: ExperimentSnapshot) -> None:
@@ -480,9 +479,9 @@ def sheet_html(experiment: Experiment) -> str:
     responses = [with_unit(r.name, r.unit or "") for r in experiment.responses]
     heads = ["Order", "Replicate", "Treatment", *experiment.names, *responses, "Note"]
     lines = []
-    for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
+    for order, (replicate, treatment) in experiment.planned().items():
         levels = experiment.signs(treatment)
-        cells = [str(k), str(replicate + 1), str(treatment + 1), *levels, *("" for _ in responses), ""]
+        cells = [str(order), str(replicate + 1), str(treatment + 1), *levels, *("" for _ in responses), ""]
         lines.append("<tr>" + "".join(f"<td align='center'>{escape(c)}</td>" for c in cells) + "</tr>")
     factors = "".join(
         f"<tr><td><b>{escape(f.name)}</b></td><td>{escape(f.file)}{f':{f.line}' if f.line else ''}</td>"

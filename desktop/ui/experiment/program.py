@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QInputDialog, QLineEdit, QSpinBox, QVBoxLayout
@@ -18,7 +17,6 @@ from desktop.ui.tables import FrameView
 from desktop.workbench.bench import changed
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
-_DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
 _FACTORS = (
     Column("Use", "Whether this place is a factor of the experiment", check=True),
     Column("Name", "Its name everywhere", editable=True),
@@ -163,8 +161,7 @@ class ProgramStep(Step):
         self.shell.setChecked(program.shell)
         self.limit.setValue(program.time_limit_s)
         self.busy.setValue(program.busy_limit)
-        size = next((m[1] for m in map(_DELAY.fullmatch, program.flags) if m), None)
-        self.delay.setValue(int(size) if size else 0)
+        self.delay.setValue(program.delay or 0)
         used = {factor.name: factor for factor in experiment.factors}
         self._places |= used
         rows = []
@@ -258,11 +255,9 @@ class ProgramStep(Step):
 
     @described
     def _set_delay(self, experiment: Experiment) -> None:
-        flags = tuple(f for f in experiment.program.flags if not _DELAY.fullmatch(f))
-        if self.delay.value():
-            flags = (*flags, f"-DSPT_DELAY={self.delay.value()}")
-        if set(flags) != set(experiment.program.flags):
-            self._program("change the delay", flags=flags)
+        program = experiment.program
+        if self.delay.value() != (program.delay or 0):
+            self._program("change the delay", flags=program.with_delay(self.delay.value()).flags)
 
     @described
     def _choose_sources(self, experiment: Experiment) -> None:

@@ -351,10 +351,8 @@ class ReadStep(Step):
         self._predict(new)
 
     def _draw_pareto(self, new: ExperimentSnapshot) -> None:
-        """As many bars as have room for their names."""
-        em = self.fontMetrics().height()
-        rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
-        half, bars = new.project.analysis.half, max(4, min(30, rows))
+        bars = charts.bars_in(self.pareto.height(), self.fontMetrics().height())
+        half = new.project.analysis.half
         content = charts.pareto(new.effects, new.every, half, new.effect_unit, new.selected, bars)
         self.pareto.set_content(content, self.words.text())
 

@@ -135,8 +135,6 @@ class RunStep(Step):
         self.stands.setText(f"{capital(text)}.")
 
     def _show_trials(self, experiment: Experiment, trials: tuple[Trial, ...]) -> None:
-        from desktop.data.jobs import planned
-
         columns = [
             Column("Order", "Place in the random order"),
             Column("Status"),
@@ -157,7 +155,7 @@ class RunStep(Step):
                 by_order[trial.order].append(trial)
         rows = []
         missing: tuple[Value, ...] = (None,) * len(experiment.responses)
-        for order, (replicate, treatment) in planned(experiment).items():
+        for order, (replicate, treatment) in experiment.planned().items():
             place: tuple[Value, ...] = (replicate + 1, treatment + 1, *experiment.signs(treatment))
             for trial in by_order.get(order, []):
                 reason = excluded.get((order, trial.attempt))

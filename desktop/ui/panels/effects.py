@@ -125,9 +125,8 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         if self.picture.currentIndex() == 0:
             content = charts.half_normal(current.effects, current.every, half, unit, current.selected)
         else:
-            em = self.fontMetrics().height()
-            rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
-            content = charts.pareto(current.effects, current.every, half, unit, current.selected, rows)
+            bars = charts.bars_in(self.chart.height(), self.fontMetrics().height())
+            content = charts.pareto(current.effects, current.every, half, unit, current.selected, bars)
         effects = f"{len(current.effects.effects)} effects, which stand in the table"
         self.chart.set_content(content, content.empty or f"{self.picture.currentText()} of {effects}")
 
