@@ -445,7 +445,10 @@ class Run:
             rows=tuple(phases.rows),
         )
         if figure == "timeline":
-            lanes = bars(self._store, self._use.rules, curve, span=span, by_region=by == "region")
+            lanes = bars(
+                self._store, self._use.rules, curve, span=span, by_region=by == "region",
+                names=self._options().settings.names,
+            )  # fmt: skip
             material = replace(material, bars=lanes)
         if figure not in material.figures():
             raise ValueError(

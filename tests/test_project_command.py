@@ -83,6 +83,14 @@ def test_explanations_are_of_the_phases_of_its_curve(
         assert opened.phases().breaks == breaks
 
 
+def test_figures_of_notebooks_have_its_names_of_regions(project: Path) -> None:
+    (kept,) = read_workspace(project).runs
+    write(project, Workspace((replace(kept, project=Project(names={"MPI_Recv": "wait for work"})),)))
+    with notebook.open(project) as opened:
+        drawn = opened.timeline(by="region").material.bars
+    assert drawn is not None and "wait for work" in drawn.classes and "MPI_Recv" not in drawn.classes
+
+
 def test_every_n_is_fitted_around_locked_breakpoints(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
