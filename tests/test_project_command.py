@@ -142,3 +142,21 @@ def test_a_moved_trace_is_found_beside_it_or_missed_in_one_sentence(
     assert cli.run(["phases", str(project)]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "its trace" in err and "save" in err
+
+
+@pytest.mark.parametrize("model", ["constant", "budget"])
+def test_phases_in_an_iteration_are_of_its_model(
+    project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str
+) -> None:
+    """As in the window; of a budget, whose parameters are those of the run, with the model mixed."""
+    curve = tmp_path / "teeth.csv"
+    teeth = [f"{k + part},{level}" for k in range(30) for part, level in ((0, 8), (0.4, 0), (0.6, 3))]
+    curve.write_text("\n".join([*teeth, "30,0"]) + "\n", encoding="utf-8")
+    trace = TraceId(curve, curve.name, 1, "", "curve", "1")
+    write(project, Workspace((KeptRun(trace, Project(PhaseSettings(model, 7))),)))
+    inside = {"constant": "constant", "budget": "mixed"}[model]
+    assert run(capsys, "iterations", project)["levels"][0]["fold"]["model"] == inside
+    (level,) = run(capsys, "iterations", project, "-n", 3)["levels"]
+    assert (level["fold"]["model"], len(level["fold"]["breaks_s"])) == (inside, 4)
+    (level,) = run(capsys, "iterations", project, "--model", "linear")["levels"]
+    assert level["fold"]["model"] == "linear"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from desktop.commands.run_options import add_run, check_budget, open_run, settle
 from desktop.commands.terminal import outcome, picked, print_csv, print_doubt, print_json, terminal_progress
-from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.plain import JSON
-from desktop.core.units import si
+from desktop.core.units import count, si
 from desktop.data.naming import listed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.iterations import Iterations, Level
 
@@ -30,41 +29,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Print the iterations; the exit code."""
-    from desktop.data.iterations import find
+    from desktop.data.iterations import find, model_inside, phases_in
 
-    n, model = options.n, options.model or DEFAULT_MODEL
-    check_budget(model, n)
     settle(options)
+    n, model = options.n, options.model or model_inside(options.phases.model)
+    check_budget(model, n)
     with open_run(options) as run:
         store, curve = run.store, run.curve
         with terminal_progress() as progress:
             iterations = find(store, run.use, progress, curve)
-        if options.json:
-            print_json(result(iterations, curve, n, model))
-        elif options.csv:
+        if options.csv:
             print_csv(COLUMNS, rows(iterations))
+            return outcome(store)
+        inner = [(level, *phases_in(level, curve, n, model)) for level in iterations.levels]
+        if options.json:
+            levels = [_level(*one) for one in inner]
+            print_json({**picked(iterations, "found reason"), "levels": levels})
         else:
-            print("\n".join(iteration_lines(iterations, curve, n, model)))
+            for number, one in enumerate(inner, 1):
+                print("\n".join(_level_lines(number, *one)))
+            if not iterations.found:
+                print("no iterations were found")
+            print(iterations.reason)
             print_doubt(store)
         return outcome(store)
 
 
-def result(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> JSON:
-    """What ``--json`` prints."""
-    from desktop.data.iterations import phases_in
-
-    return {
-        "found": iterations.found,
-        "reason": iterations.reason,
-        "levels": [
-            _level(level, curve, phases_in(level, curve.capacity, n, model)) for level in iterations.levels
-        ],
-    }
-
-
-def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> JSON:
-    from desktop.data.iterations import firm_in
-
+def _level(level: Level, phases: PhaseFit, firm: Sequence[Firm | None]) -> JSON:
     loop, fold = level.loop, level.fold
     return {
         **picked(loop, "period_s=period count"),
@@ -77,7 +68,7 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> JSON:
         "fold": {
             **picked(fold, "folded quantile middle low high"),
             **picked(phases, "model breaks_s=breaks epsilon"),
-            "break_intervals": [one and one._asdict() for one in firm_in(level, curve, phases)],
+            "break_intervals": [one and one._asdict() for one in firm],
         },
     }
 
@@ -86,38 +77,27 @@ def rows(iterations: Iterations) -> Iterator[tuple[float, ...]]:
     """The rows of the CSV form."""
     for number, level in enumerate(iterations.levels, 1):
         bounds, usual = level.loop.bounds.tolist(), level.loop.usual.tolist()
-        for index, regular in enumerate(usual):
-            start, end = bounds[index], bounds[index + 1]
+        for index, (start, end, regular) in enumerate(zip(bounds, bounds[1:], usual, strict=False)):
             yield number, index, start, end, end - start, int(regular)
 
 
-def iteration_lines(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
-    """The same as a person reads it."""
-    from desktop.data.iterations import firm_in, phases_in
-
-    lines = []
-    for number, level in enumerate(iterations.levels, 1):
-        loop = level.loop
-        lines.append(f"level {number}: {printable(level.sentence, 200)}")
-        lines.append(f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}")
-        phases = phases_in(level, curve.capacity, n, model)
-        firm = firm_in(level, curve, phases)
-        inner = ", ".join(
-            f"{si(x)}s" + ("" if one is None else f" ({one.words})")
-            for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
-        )
-        count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
-        lines.append(f"  one iteration: {count}{inner and f', breakpoints at {inner}'}")
-        for one in level.odd:
-            ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
-            region = f", in {printable(one.region, 40)}" if one.region else ""
-            place = f"number {one.index + 1} at {si(one.start_s)}s"
-            lines.append(f"  odd: {place}, {si(one.excess_s)}s longer{ranks}{region}")
-        if level.odd_count > len(level.odd):
-            lines.append(f"  and {level.odd_count - len(level.odd)} more odd ones")
-    if not iterations.found:
-        lines.append("no iterations were found")
-    return [*lines, iterations.reason]
+def _level_lines(number: int, level: Level, phases: PhaseFit, firm: Sequence[Firm | None]) -> Iterator[str]:
+    """A loop as a person reads it."""
+    loop = level.loop
+    yield f"level {number}: {printable(level.sentence, 200)}"
+    yield f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}"
+    inner = ", ".join(
+        f"{si(x)}s" + ("" if one is None else f" ({one.words})")
+        for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
+    )
+    yield f"  one iteration: {count(phases.n, 'phase')}{inner and f', breakpoints at {inner}'}"
+    for one in level.odd:
+        ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
+        region = f", in {printable(one.region, 40)}" if one.region else ""
+        place = f"number {one.index + 1} at {si(one.start_s)}s"
+        yield f"  odd: {place}, {si(one.excess_s)}s longer{ranks}{region}"
+    if level.odd_count > len(level.odd):
+        yield f"  and {level.odd_count - len(level.odd)} more odd ones"
 
 
 _BY = {"events": "its events", "curve": "its curve", "both": "its events and its curve"}

@@ -154,18 +154,24 @@ def find(
     return Iterations(tuple(levels), _why(len(by_location), verdict.loops[0]))
 
 
-def phases_in(level: Level, capacity: float, n: int | None, model: str) -> PhaseFit:
-    """Phases inside of the iteration that stands for all; n None: the suggested number, of a few."""
-    folded = level.fold.curve(capacity)
-    if n is not None:
-        return fit(folded, n, model)
-    few = sweep(folded, model, PHASES)
-    return few.fit(suggest(few).n)
+def model_inside(model: str) -> str:
+    """The model of phases inside of an iteration, where that of the run is `model`: the parameters of a
+    budget are those of the run."""
+    return "mixed" if model == "budget" else model
 
 
-def firm_in(level: Level, curve: StepCurve, phases: PhaseFit) -> tuple[Firm | None, ...]:
-    """Firmness of the breakpoints in the iteration that stands for all, over the iterations."""
-    return over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
+def phases_in(
+    level: Level, curve: StepCurve, n: int | None, model: str
+) -> tuple[PhaseFit, tuple[Firm | None, ...]]:
+    """Phases inside of the iteration that stands for all, and the firmness of their breakpoints over the
+    iterations of the run's `curve`; n None: the suggested number, of a few."""
+    folded = level.fold.curve(curve.capacity)
+    if n is None:
+        few = sweep(folded, model, PHASES)
+        phases = few.fit(suggest(few).n)
+    else:
+        phases = fit(folded, n, model)
+    return phases, over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
 
 
 def firm_breakpoints(

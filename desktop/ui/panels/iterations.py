@@ -170,16 +170,13 @@ class IterationsPanel(Panel):
     def _draw(self) -> None:
         """The chart, with the chosen number of phases."""
         from desktop.data.iteration_charts import fold_chart
-        from desktop.data.iterations import firm_in, phases_in
+        from desktop.data.iterations import model_inside, phases_in
 
         level, run = self.selected_level, self._workbench.snapshot.run
         if level is None or run is None:
             return
-        n = self.phases.value() or None
-        model = self._workbench.snapshot.project.phases.model
-        # The model "budget" would take n as the number of parameters.
-        self._fit = phases_in(level, run.curve.capacity, n, "mixed" if model == "budget" else model)
-        firm = firm_in(level, run.curve, self._fit)
+        model = model_inside(self._workbench.snapshot.project.phases.model)
+        self._fit, firm = phases_in(level, run.curve, self.phases.value() or None, model)
         inner = ", ".join(
             quantity(t, "s", 4) + ("" if one is None else f" ({one.words})")
             for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
