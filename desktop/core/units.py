@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 #: Seconds in each unit of time.
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+# As they are typed.
+_TYPED = {prefix: float(f"1e{power}") for power, prefix in _PREFIXES.items()} | {
+    "u": 1e-6,
+    "μ": 1e-6,
+    "K": 1e3,
+}
+_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
 
 
 _time_unit = ""
@@ -127,19 +135,32 @@ def margin(value: float, error: float, unit: str, significant: int = 2) -> str:
     return f"{digits(value / of.factor, significant)} ± {scaled(error, of, significant)}"
 
 
+def read_quantity(text: str, unit: str) -> float | None:
+    """A typed number with its unit, or without one; None: not such a number. The unit may have an SI prefix,
+    of bytes (which may be the prefix alone) also a binary one.
+
+    >>> read_quantity("64 Ki", "B"), read_quantity("1,5 us", "s"), read_quantity("3 m", "s")
+    (65536.0, 1.5e-06, None)
+    """
+    number = r"(\+?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?)"
+    match = re.fullmatch(rf"{number}\s*(?:([a-zA-Zµμ]*?){unit}{'?' * (unit == 'B')})?", text.strip())
+    if match is None:
+        return None
+    value, prefix = float(match[1].replace(",", ".")), match[2] or ""
+    factor = _BINARY.get(prefix.lower()) if unit == "B" else None
+    if factor is None:
+        factor = _TYPED.get(prefix)
+    return None if factor is None else value * factor
+
+
 def read_seconds(text: str) -> float | None:
     """A typed time, such as ``26.2 ms`` or ``0.0262``, in seconds; None if it is not a time above 0.
 
     >>> read_seconds("26.5 ms"), read_seconds("2 s"), read_seconds("soon"), read_seconds("0")
     (0.0265, 2.0, None, None)
     """
-    number = text.strip().rstrip("smnuµμ ")
-    unit = text.strip().removeprefix(number).strip().replace("u", "µ").replace("μ", "µ") or "s"
-    try:
-        value = float(number.replace(",", ".")) * TIME_UNITS[unit]
-    except (ValueError, KeyError):
-        return None
-    return value if 0 < value < math.inf else None
+    value = read_quantity(text, "s")
+    return value if value is not None and 0 < value < math.inf else None
 
 
 def seconds(value: float) -> str:

@@ -75,11 +75,16 @@ class Heights:
 
 
 def line_heights(curve: StepCurve) -> tuple[float, float]:
-    """`Heights.peak` and `Heights.tiny` of a curve: of the means of `COLUMNS` columns."""
+    """`Heights.peak` and `Heights.tiny` of a curve, of the means of `COLUMNS` columns; cached with it."""
+    known = curve.summaries.get("line heights")
+    if isinstance(known, tuple):
+        return known
     edges = np.linspace(curve.start, curve.start + curve.duration, COLUMNS + 1)
     mean = envelope(curve).columns(edges).mean
     above = mean[mean > 0]
-    return float(np.nanmax(mean)), float(above.min()) if above.size else math.nan
+    heights = float(np.nanmax(mean)), float(above.min()) if above.size else math.nan
+    curve.summaries["line heights"] = heights
+    return heights
 
 
 def little(heights: Heights) -> bool:

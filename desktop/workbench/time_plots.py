@@ -381,13 +381,12 @@ class RunData(OverData):
         """Whether the curve is the utilization."""
         return self.curve.quantity == PROCESSORS
 
-    def heights(self, a: float, b: float, line: tuple[float, float] | None = None) -> Heights:
-        """What it needs of an upright axis where the times from `a` to `b` are seen. `line`: its
-        `line_heights`, if they are known."""
+    def heights(self, a: float, b: float) -> Heights:
+        """What it needs of an upright axis where the times from `a` to `b` are seen."""
         env = envelope(self.curve)
         least, most, _ = env.range(-math.inf, math.inf)
         low, high, _ = env.range(a, b)
-        line = line or line_heights(self.curve)
+        line = line_heights(self.curve)
         return Heights(self.curve.capacity, least, most, *line, low, high, self.curve.quantity.unit)
 
 

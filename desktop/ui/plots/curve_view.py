@@ -33,7 +33,6 @@ from desktop.workbench.levels import (
     Heights,
     Levels,
     limits,
-    line_heights,
     moved,
     note,
     stretched,
@@ -124,8 +123,6 @@ class CurveView(TimePlot):
         self._activities = frozenset({"computing"})
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
-        self._line: tuple[StepCurve, float, float] | None = None
-        self._cached_heights: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
         self._grown: list[tuple[QRectF, Draw]] = []  # what alone is to be painted, and by what
@@ -331,16 +328,8 @@ class CurveView(TimePlot):
     @property
     def heights(self) -> Heights | None:
         """The heights for a vertical axis of the visible range; None without a curve."""
-        if self._curve is None:
-            return None
-        key = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
-        if self._cached_heights is not None and self._cached_heights[0] == key:
-            return self._cached_heights[1]
-        if self._line is None or self._line[0] is not self._curve:
-            self._line = self._curve, *line_heights(self._curve)
-        heights = RunData(curve=self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
-        self._cached_heights = key, heights
-        return heights
+        curve = self._curve
+        return None if curve is None else RunData(curve=curve).heights(self._nav.a, self._nav.b)
 
     @property
     def levels_note(self) -> str:

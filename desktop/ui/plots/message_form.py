@@ -8,29 +8,10 @@ from dataclasses import replace
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QCompleter, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from desktop.core.units import quantity
+from desktop.core.units import quantity, read_quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.pages import button, fill_layout, form, set_up
 from desktop.workbench.bench import changed
-
-_PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
-
-
-def number(text: str, unit: str) -> float | None:
-    """A number with an SI prefix (of bytes also a binary one) and the unit or without; None: not one.
-
-    >>> number("64 KiB", "B"), number("1.5 ms", "s"), number("many", "B")
-    (65536.0, 0.0015, None)
-    """
-    match = re.fullmatch(rf"(\d+(?:[.,]\d*)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ]*?){unit}?", text.strip())
-    if match is None:
-        return None
-    value, prefix = float(match[1].replace(",", ".")), match[2]
-    factor = _BINARY.get(prefix.lower()) if unit == "B" else None
-    if factor is None:
-        factor = _PREFIXES.get("k" if prefix == "K" else prefix)
-    return None if factor is None else value * factor
 
 
 class MessageForm(QWidget):
@@ -88,7 +69,7 @@ class MessageForm(QWidget):
             value = getattr(criteria, name)
             with QSignalBlocker(field):
                 field.setText(texts.get(name, "" if value is None else str(value)))
-        if criteria.least_bytes and number(texts["least_bytes"], "B") != criteria.least_bytes:
+        if criteria.least_bytes and read_quantity(texts["least_bytes"], "B") != criteria.least_bytes:
             with QSignalBlocker(self.fields["least_bytes"]):  # rounded for reading, it would be another one
                 self.fields["least_bytes"].setText(str(criteria.least_bytes))
         with QSignalBlocker(self.show_box):
@@ -103,7 +84,7 @@ class MessageForm(QWidget):
         for name, field in self.fields.items():
             text = field.text().strip()
             if name in ("least_bytes", "least_s"):
-                value = number(text, "B" if name == "least_bytes" else "s") if text else 0.0
+                value = read_quantity(text, "B" if name == "least_bytes" else "s") if text else 0.0
                 if value is None:
                     self._mark(f"“{text}” is no number with a unit")
                     return
