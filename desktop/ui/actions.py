@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from desktop.core import bases
 from desktop.core.labels import ACTIVITIES, MODELS
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import When, moves, with_common
 from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
@@ -171,14 +171,7 @@ COMMANDS: tuple[Command, ...] = with_common((
     _pointer("select", "Select", "Drag selects a range of time"),
     _pointer("pan", "Pan", "Drag moves the view"),
     _pointer("zoom", "Zoom", "Drag zooms to a range of time"),
-    Command("zoom_in", "Zoom in", "View", "Show half the range",
-            lambda w: w.curve_view.zoom(2.0), ("W", "+", "="), _document, rule=True),
-    Command("zoom_out", "Zoom out", "View", "Show twice the range",
-            lambda w: w.curve_view.zoom(0.5), ("S", "-"), _document),
-    Command("earlier", "Earlier", "View", "Move back by a quarter of the view",
-            lambda w: w.curve_view.pan(-0.25), ("A", "Left"), _document),
-    Command("later", "Later", "View", "Move on by a quarter of the view",
-            lambda w: w.curve_view.pan(0.25), ("D", "Right"), _document),
+    *moves(lambda w: w.curve_view, _document, arrows=True),
     Command("zoom_selection", "Zoom to selection", "View", "Show only the selected range or phase",
             lambda w: w.zoom_to_selection(), ("Z", "F"), _selected, icon="fit"),
     Command("show_all", "Whole run", "View", "Show the run from beginning to end",

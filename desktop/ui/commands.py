@@ -154,6 +154,23 @@ COMMON: tuple[PageCommand, ...] = (
 )  # fmt: skip
 
 
+def moves(
+    view: Callable[[Any], Any], enabled: Callable[[Any], bool], *, arrows: bool = False
+) -> tuple[AnyCommand, ...]:
+    """Zoom and pan of a plot over time, the `view` of a page; `arrows`: also by the keys Left and Right."""
+    left, right = (("Left",), ("Right",)) if arrows else ((), ())
+    return (
+        Command("zoom_in", "Zoom in", "View", "Show half the range",
+                lambda w: view(w).zoom(2.0), ("W", "+", "="), enabled, rule=arrows),
+        Command("zoom_out", "Zoom out", "View", "Show twice the range",
+                lambda w: view(w).zoom(0.5), ("S", "-"), enabled),
+        Command("earlier", "Earlier", "View", "Move back by a quarter of the view",
+                lambda w: view(w).pan(-0.25), ("A", *left), enabled),
+        Command("later", "Later", "View", "Move on by a quarter of the view",
+                lambda w: view(w).pan(0.25), ("D", *right), enabled),
+    )  # fmt: skip
+
+
 def with_common(commands: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
     """All commands of a page: `commands`, and the common ones that have none of their ids."""
     ids = {command.id for command in commands}

@@ -20,7 +20,7 @@ from desktop.data.chart import Axis, Cells, Content
 from desktop.data.columns import Column, TableRow
 from desktop.printing import printable
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import When, moves, with_common
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import button, choices, divided, labelled, set_up
@@ -68,14 +68,7 @@ WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
                      lambda w: w.step(-1), ("Down",), _seen),
     commands.Command("suggested", "Suggested number", "Watch", "Use the suggested number of phases",
                      lambda w: w.watcher.choose(), ("Ctrl+G",), _seen),
-    commands.Command("zoom_in", "Zoom in", "View", "Show half the range",
-                     lambda w: w.curve.zoom(2.0), ("W", "+", "="), _seen),
-    commands.Command("zoom_out", "Zoom out", "View", "Show twice the range",
-                     lambda w: w.curve.zoom(0.5), ("S", "-"), _seen),
-    commands.Command("earlier", "Earlier", "View", "Move back by a quarter of the view",
-                     lambda w: w.curve.pan(-0.25), ("A",), _seen),
-    commands.Command("later", "Later", "View", "Move on by a quarter of the view",
-                     lambda w: w.curve.pan(0.25), ("D",), _seen),
+    *moves(lambda w: w.curve, _seen),
     commands.Command("show_all", "Whole run", "View", "Show the run from its beginning, and follow it",
                      lambda w: w.curve.show_all(), ("Home", "Ctrl+0"), _seen),
 ))  # fmt: skip

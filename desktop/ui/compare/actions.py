@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import When, moves, with_common
 from desktop.workbench.run_comparison import ComparisonSnapshot
 
 if TYPE_CHECKING:
@@ -79,14 +79,7 @@ COMPARE_COMMANDS: tuple[CompareCommand, ...] = with_common((
     commands.Command("to_model_each", "Durations to the factor model, a system for each run", "Compare",
                      "Treat every run as a system of its own",
                      lambda w: w.to_model(False), (), _compared),
-    commands.Command("zoom_in", "Zoom in", "View", "Show half the range",
-                     lambda w: w.view.zoom(2.0), ("W", "+", "="), _compared),
-    commands.Command("zoom_out", "Zoom out", "View", "Show twice the range",
-                     lambda w: w.view.zoom(0.5), ("S", "-"), _compared),
-    commands.Command("earlier", "Earlier", "View", "Move back by a quarter of the view",
-                     lambda w: w.view.pan(-0.25), ("A",), _compared),
-    commands.Command("later", "Later", "View", "Move on by a quarter of the view",
-                     lambda w: w.view.pan(0.25), ("D",), _compared),
+    *moves(lambda w: w.view, _compared),
     commands.Command("zoom_selection", "Zoom to selection", "View", "Show only the selected range",
                      lambda w: w.zoom_to_selection(), ("Z", "F"), _compared),
     commands.Command("show_all", "Whole runs", "View", "Show the runs from beginning to end",
