@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ def test_it_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", str(DATA / "late_root.tar.xz"), "-n", "1"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("The root of MPI_Bcast, rank 0, comes late") and "strong evidence:" in said
+
+
+def test_lines_keep_numbers_and_units_together_and_only_words_that_are_used_are_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path(__file__).parent / "data" / "otf2" / "mpt_jacobi2d_9_dilated.tar.gz"
+    assert run(["explain", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert not re.search(r"\d\n(%|proc·|[kM]?B\b|[mµ]?s\b|\d{3}\b)", said) and "\u00a0" not in said
+    assert re.search(r"\b1 440 messages", said.replace("\n", " "))
+    text, _, meaning = said.partition("\n\nstrong evidence:")
+    for strength in ("fair", "weak"):
+        assert (f"{strength} evidence:" in meaning) is (f"{strength} evidence" in text)
+    assert max(map(len, said.splitlines())) <= 98
 
 
 def test_of_a_curve_nothing_is_known(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from desktop.commands.run_options import add_run, check_budget, open_run, settle
 from desktop.commands.terminal import outcome, picked, print_doubt, print_json, terminal_progress
+from desktop.core.units import NO_BREAK, unbroken
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ def _print(explanation: Explanation) -> None:
     if not explanation.paragraph:
         print("The source is a curve: nothing else is known about its processors.")
         return
-    for text in (explanation.paragraph, *(phase.sentence for phase in explanation.phases)):
-        print(textwrap.fill(printable(text, 4000), 98))
+    texts = (explanation.paragraph, *(phase.sentence for phase in explanation.phases))
+    for text in texts:
+        print(textwrap.fill(unbroken(printable(text, 4000)), 98).replace(NO_BREAK, " "))
         print()
     from desktop.core.root_causes import STRENGTH
 
-    strengths = {cause.strength for cause in explanation.causes}
     for strength, meaning in STRENGTH.items():
-        if strength in strengths:
+        if any(f"{strength} evidence" in text for text in texts):
             print(textwrap.fill(f"{strength} evidence: {meaning}", 98, subsequent_indent="  "))

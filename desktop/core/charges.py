@@ -30,8 +30,8 @@ class Charges:
     collective : (regions,) whether it is a call of all members of a communicator.
     is_processor : (locations,). processors, duration_s, computing : as in `RangeStats`.
     hub : the location that nearly all messages come from or go to; -1: none.
-    messages, bytes : number and bytes of sent messages. members : (regions, 2) calls of collective
-        operations, and bytes.
+    messages, bytes : number and bytes of the messages that are under way at some time of the range. members :
+        (regions, 2) calls of collective operations of which that is true, and bytes.
     serialisation, balance : efficiencies, None or NaN where they are not known.
     doubt_s : processor-seconds of waiting that contradicting clocks may change; inf: waiting is not known.
     held_s : by account and region, (locations,) time that threads waited for each, where that is known.

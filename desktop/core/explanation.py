@@ -12,6 +12,9 @@ from desktop.core.charges import Charges
 from desktop.core.root_causes import BALANCED, LITTLE, WORTH, Cause, Naming, causes
 from desktop.core.units import capital, grouped, percent, si
 
+#: A phase in which less than this part of the processors compute has no efficiencies in its sentence.
+COMPUTES = 0.01
+
 
 def describe(cause: Cause, words: Naming) -> str:
     """The sentence of a cause, with its numbers."""
@@ -39,9 +42,22 @@ def worth_telling(causes: Sequence[Cause], most: int = 4) -> list[Cause]:
     return [cause for i, cause in enumerate(causes[:most]) if i == 0 or cause.part >= WORTH]
 
 
+def _computing(of: Charges, digits: int) -> str:
+    """``7.56 of 16 processors compute``, rounded to all of them only if no more than half a per mille is
+    lost."""
+    number = next(
+        text
+        for more in (digits, digits + 1, digits + 2, digits + 3)
+        if float(text := f"{of.computing:.{more}g}") < of.processors or of.lost_s < 5e-4 * of.whole_s
+    )
+    if 0.0 < of.computing < 0.01:
+        number = "fewer than 0.01"
+    return f"on average {number} of {of.processors:.0f} processors compute"
+
+
 def level(of: Charges, causes: Sequence[Cause]) -> str:
     """A sentence on how much is computed and lost."""
-    text = f"on average {of.computing:.3g} of {of.processors:.0f} processors compute"
+    text = _computing(of, 3)
     if not causes:
         return f"{capital(text)}; nothing is lost."
     text = f"{text}; {percent(of.lost_s / of.whole_s)} of their time ({_total(of.lost_s)}) is lost."
@@ -66,11 +82,12 @@ def phase_sentence(
     name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
     called = f", {name}" if name and not name.endswith("%") else ""
     head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
-    parts = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
-    if of.serialisation is not None and of.serialisation < BALANCED:
+    parts = [_computing(of, 2)]
+    some = of.computing >= COMPUTES * of.processors
+    if some and of.serialisation is not None and of.serialisation < BALANCED:
         parts.append(f"{percent(of.serialisation)} serialisation efficiency")
     kinds = {cause.kind.key for cause in worth_telling(ranked, 2)}
-    if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
+    if some and of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
         parts.append("computing is balanced")
     if not ranked or _little(of):
         return f"{head}: little is lost; {'; '.join(parts)}."

@@ -154,7 +154,8 @@ class Cause:
 
     lost_s : processor-seconds. part : of all that are lost in the range. locations : those that are charged,
     most first; `named`: whether the first one holds over `NAMED`. seen : how often a location began to wait
-    for it. fits : the part of its seconds that the test of its kind explains.
+    for it. fits : the part of its seconds that the test of its kind explains. besides : further groups with
+    at least a tenth of its seconds, which the sentence only names.
     """
 
     kind: Kind
@@ -164,6 +165,7 @@ class Cause:
     locations: tuple[int, ...]
     seen: int
     fits: float
+    besides: tuple[Group, ...] = ()
 
     @property
     def named(self) -> bool:
@@ -265,14 +267,14 @@ def _short(value_s: float) -> str:
     return f"{si(float(f'{value_s:.2g}'), 3)}s"
 
 
-def _others(group: Group, words: Naming, but: int) -> str:
+def _others(group: Group, words: Naming, *but: int) -> str:
     """The other locations that take part beside `but`: ``the others``, or the only one by name."""
-    others = [i for i in np.flatnonzero(group.taking_part).tolist() if i != but]
+    others = [i for i in np.flatnonzero(group.taking_part).tolist() if i not in but]
     return words.location(others[0]) if len(others) == 1 else "the others"
 
 
-def _others_wait(group: Group, words: Naming, but: int) -> str:
-    others = _others(group, words, but)
+def _others_wait(group: Group, words: Naming, *but: int) -> str:
+    others = _others(group, words, *but)
     return f"{others} {'waits' if _one(others) else 'wait'}"
 
 
@@ -280,11 +282,12 @@ def _says_imbalance(cause: Cause, words: Naming) -> str:
     group = cause.group
     work = group.work_s[group.taking_part]
     mean = float(work.mean())
-    who = words.several(np.flatnonzero(group.taking_part & (group.work_s > (mean + work.max()) / 2)).tolist())
+    long = np.flatnonzero(group.taking_part & (group.work_s > (mean + work.max()) / 2)).tolist()
+    who = words.several(long)
     verb, them = ("computes", "it") if _one(who) else ("compute", "them")
     more = work.max() / mean
     times = f"{more:.2g} times the mean" if more >= 1.1 else f"up to {percent(more - 1)} more than the mean"
-    waits = f"{_others_wait(group, words, int(group.work_s.argmax()))} for {them}{_call(cause, words)}"
+    waits = f"{_others_wait(group, words, *long)} for {them}{_call(cause, words)}"
     return f"Load imbalance: {who} {verb} {times}{_region(cause, words)}, and {waits}"
 
 
@@ -357,7 +360,7 @@ def _says_noise(cause: Cause, words: Naming) -> str:
 
 
 def _moved(group: Group) -> tuple[int, int]:
-    """Number of messages, or of calls of a collective operation, and their bytes."""
+    """Number of messages, or of calls of a collective operation, under way in the range, and their bytes."""
     if group.family == TOGETHER:
         return int(group.of.members[group.region, 0]), int(group.of.members[group.region, 1])
     return group.of.messages, group.of.bytes
@@ -365,7 +368,7 @@ def _moved(group: Group) -> tuple[int, int]:
 
 def _says_small(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
-    each = f"each taking {_short(cause.group.total_s / times)} of processor time"
+    each = f"{'each ' if times > 1 else ''}taking {_short(cause.group.total_s / times)} of processor time"
     of = f"of {quantity(size / times, 'B', 3)}{' on average' if times > 1 else ''}"
     far = ""
     if cause.group.total_s > LATENCY_S * times:
@@ -373,9 +376,19 @@ def _says_small(cause: Cause, words: Naming) -> str:
     if cause.group.family == TOGETHER:
         call = words.region(cause.group.region)
         head = _long("Collective operations") if far else "Latency of collective operations"
-        return f"{head}: {count(times, 'call')} of {call} {of}, {each}{far}"
-    head = _long("Messages") if far else "Latency of small messages"
-    return f"{head}: {count(times, 'message')} {of}, {each}{_call(cause, words)}{far}"
+        what = f"{count(times, 'call')} of {call} {of}, {each}{far}"
+    else:
+        head = _long("Messages") if far else "Latency of small messages"
+        what = f"{count(times, 'message')} {of}, {each}{_call(cause, words)}{far}"
+    return f"{head}: {what}{_besides(cause, words)}"
+
+
+def _besides(cause: Cause, words: Naming) -> str:
+    """``; and MPI_Bcast``: what else the seconds of the cause were lost in."""
+    calls = [one.region for one in cause.besides if one.family == TOGETHER]
+    names = list(dict.fromkeys(words.region(call) for call in calls))
+    names += ["messages"] if len(calls) < len(cause.besides) else []
+    return f"; and {' and '.join(', '.join(names).rsplit(', ', 1))}" if names else ""
 
 
 #: A reason why something takes longer than networks do.
@@ -394,8 +407,9 @@ def _says_bandwidth(cause: Cause, words: Naming) -> str:
     rate = f"{quantity(size / cause.group.total_s, 'B', 2)}/s{_call(cause, words)}"
     if size < SLOW * cause.group.total_s:
         head = _long("Collective operations" if together else "Messages")
-        return f"{head}: {moves} at {rate}, far less than the bandwidth of a network{_SHARED}"
-    return f"Moving data takes the time (bandwidth): {moves} at {rate}"
+        slow = f"{head}: {moves} at {rate}, far less than the bandwidth of a network{_SHARED}"
+        return f"{slow}{_besides(cause, words)}"
+    return f"Moving data takes the time (bandwidth): {moves} at {rate}{_besides(cause, words)}"
 
 
 def _says_io(cause: Cause, words: Naming) -> str:
@@ -478,7 +492,10 @@ def _says_end(cause: Cause, words: Naming) -> str:
     if cause.group.account == ENDING:
         return f"The end of the program takes the time{_call(cause, words)}"
     who = words.several(sorted(cause.locations))
-    return f"{capital(who)} {'has' if _one(who) else 'have'} ended before the others"
+    of = cause.group.of
+    others = [i for i in np.flatnonzero(of.is_processor).tolist() if i not in cause.locations]
+    before = words.several(others) if 0 < len(others) < len(cause.locations) else "the others"
+    return f"{capital(who)} {'has' if _one(who) else 'have'} ended before {before}"
 
 
 def _says(text: str) -> Callable[[Cause, Naming], str]:
@@ -638,7 +655,8 @@ def _cause(parts: list[tuple[Group, Kind, float]], of: Charges) -> Cause:
     enough = charged[order] >= 0.2 * charged[order[0]]
     who = tuple(order[: max(int(enough.sum()), 1)].tolist())
     seen = sum(part.seen for part, _, _ in parts)
-    return Cause(kind, group, float(lost_s), float(lost_s / of.lost_s), who, seen, float(fits))
+    besides = tuple(part for part, _, _ in parts[1:] if part.total_s >= 0.1 * lost_s)
+    return Cause(kind, group, float(lost_s), float(lost_s / of.lost_s), who, seen, float(fits), besides)
 
 
 def _together(family: int) -> list[int]:

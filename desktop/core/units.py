@@ -213,6 +213,20 @@ def count(number: int, noun: str) -> str:
     return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
 
 
+#: A space at which no line is broken.
+NO_BREAK = "\u00a0"
+
+
+def unbroken(text: str) -> str:
+    """`text` in which no line is broken inside of a number, or between a number and its unit.
+
+    >>> unbroken("1 440 messages take 5 ms, 41 % of it").replace(NO_BREAK, "_")
+    '1_440 messages take 5_ms, 41_% of it'
+    """
+    text = re.sub(r"(?<=\d)[ \u2009\u202f](?=\d{3}(?!\d))", NO_BREAK, text)
+    return re.sub(r"(?<=\d) (?=%|proc·|[kMGT]?B\b|[mµn]?s\b)", NO_BREAK, text)
+
+
 def left(seconds: float) -> str:
     """Remaining time in words, approximately."""
     if seconds < 1:

@@ -29,7 +29,7 @@ from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, least_n, sweep
 from desktop.core.plain import JSON
 from desktop.core.selection import SWEEP, at_events
-from desktop.core.units import time_scale
+from desktop.core.units import time_scale, unbroken
 from desktop.data.material import Material, Subject, bars, gather
 from desktop.data.presence import structure
 from desktop.data.root_causes import charges, naming
@@ -292,7 +292,7 @@ def _html(
 
 
 def _page_text(text: str) -> str:
-    return escape(printable(text, 4000).replace(" %", "\N{NO-BREAK SPACE}%"))
+    return escape(unbroken(printable(text, 4000)))
 
 
 def _hash(text: str) -> str:

@@ -44,7 +44,7 @@ from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.ticks import time_unit
-from desktop.core.units import capital, percent, quantity, seconds, tenth
+from desktop.core.units import capital, percent, quantity, seconds, tenth, unbroken
 from desktop.core.units import format_number as _number
 from desktop.data.causes import Delay
 from desktop.data.chart import Content
@@ -1312,13 +1312,13 @@ def _section(section: Section, draw: Callable[[Picture], str]) -> str:
 def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     if isinstance(block, Paragraph):
         lead = ' class="lead"' if block.text.endswith(":") else ""
-        return f"<p{lead}>{_h(block.text)}</p>\n"
+        return f"<p{lead}>{_prose(block.text)}</p>\n"
     if isinstance(block, Points):
-        return "<ul>" + "".join(f"<li>{_h(item)}</li>" for item in block.items) + "</ul>\n"
+        return "<ul>" + "".join(f"<li>{_prose(item)}</li>" for item in block.items) + "</ul>\n"
     if isinstance(block, ReportCommand):
         return f"<pre>{_h(block.text)}</pre>\n"
     if isinstance(block, Picture):
-        caption = f"<b>Figure {block.number}.</b> {_h(block.finding)}"
+        caption = f"<b>Figure {block.number}.</b> {_prose(block.finding)}"
         return f'<div class="figure">{draw(block)}<p class="caption">{caption}</p></div>\n'
     heads = "".join(f"<th{_side(k, block)}>{_h(head)}</th>" for k, head in enumerate(block.heads))
     rows = "".join(
@@ -1339,6 +1339,10 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
 def _side(column: int, table: ReportTable) -> str:
     """Words left, numbers right; as attributes, which Qt's documents support too."""
     return ' align="left"' if column < table.left else ' align="right"'
+
+
+def _prose(text: str) -> str:
+    return unbroken(_h(text))
 
 
 def _h(text: str, most: int = _LONGEST) -> str:

@@ -312,32 +312,35 @@ def _untold(rows: Ints, sums: Ints, waiting: Ints, calls: Ints) -> tuple[Ints, I
 
 
 def _messages(causality: Causality, first: int, last: int, places: int) -> tuple[int, int, int]:
-    """The hub, and the number of messages sent in a range and their bytes."""
+    """The hub of the messages that are sent in a range; the number of messages that are under way in it, as
+    each of these may take its time, and their bytes."""
     of = causality.messages
     inside = (of.sent >= first) & (of.sent < last)
     count = int(inside.sum())
+    under_way = inside | ((of.sent < first) & (of.arrived > first))
+    moved = int(under_way.sum()), int(of.bytes[under_way].sum())
     if not count:
-        return -1, 0, 0
+        return -1, *moved
     sender, receiver = of.sender[inside], of.receiver[inside]
     ends = np.bincount(sender, minlength=places) + np.bincount(receiver, minlength=places)
     hub = int(ends.argmax())
     partners = np.unique(np.concatenate([sender[receiver == hub], receiver[sender == hub]])).size
     is_hub = ends[hub] >= _HUB * count and partners > 1
-    return hub if is_hub else -1, count, int(of.bytes[inside].sum())
+    return hub if is_hub else -1, *moved
 
 
 def _collectives(store: TraceStore, causality: Causality, first: int, last: int) -> Ints:
-    """(regions, 2) number of members that began collective operations in a range, and bytes, for each the
+    """(regions, 2) number of members that are in collective operations in a range, and bytes, for each the
     larger of sent and received, by the region of the call with that name."""
     region_of = {mpi_call(region.name) or region.name.lower(): i for i, region in enumerate(store.regions)}
     of_text = np.array([region_of.get(mpi_call(text) or text.lower(), -1) for text in store.texts], np.int64)
     sums = np.zeros((len(store.regions), 2), np.int64)
     for i in range(len(store.locations)):
-        for begin, operation, sent, received in store.blocks(
-            "collectives", i, "begin", "operation", "sent", "received"
+        for begin, end, operation, sent, received in store.blocks(
+            "collectives", i, "begin", "end", "operation", "sent", "received"
         ):
-            begin, region = causality.common(i, begin), of_text[operation]
-            inside = (begin >= first) & (begin < last) & (region >= 0)
+            begin, end, region = causality.common(i, begin), causality.common(i, end), of_text[operation]
+            inside = (np.maximum(begin, end - 1) >= first) & (begin < last) & (region >= 0)
             np.add.at(sums[:, 0], region[inside], 1)
             np.add.at(sums[:, 1], region[inside], np.maximum(sent, received)[inside])
     return sums

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from desktop.core.labels import FIGURES
+from desktop.core.units import unbroken
 from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
 from desktop.data.slide_template import AnySlide, Room, SlideTemplate, box, places, title_size
 from desktop.printing import printable
@@ -344,7 +345,7 @@ class _Slides:
 
     def _slide(self, layout: str, title: str, most: int = 320) -> Slide:
         slide: Slide = self._deck.slides.add_slide(self._layouts[layout])
-        text = printable(title, most).replace(" %", "\u00a0%")
+        text = unbroken(printable(title, most))
         head = places(slide, "title", "ctrTitle")[0]
         head.text_frame.text = text
         size = 0.0  # as in the layout

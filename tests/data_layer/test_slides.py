@@ -207,7 +207,7 @@ def test_titles_fit_into_their_places(letters: int) -> None:
 
 def test_a_percent_stays_with_its_number() -> None:
     (slide,) = list(deck(report(story=[Slide("It takes 7 % of 8 s", FEW)], appendix=False)).slides)[1:]
-    assert title(slide) == "It takes 7\u00a0% of 8 s"
+    assert title(slide) == "It takes 7\u00a0% of 8\u00a0s"
 
 
 def test_the_title_says_of_which_runs() -> None:

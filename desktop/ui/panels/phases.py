@@ -27,7 +27,7 @@ from desktop.core.explanation import Explanation
 from desktop.core.labels import MIXING, MODELS
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
-from desktop.core.units import digits, quantity, read_seconds
+from desktop.core.units import digits, quantity, read_seconds, unbroken
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
@@ -133,13 +133,13 @@ class Why(QTextBrowser):
         """Write an explanation; its causes and phases are links."""
         self._explanation = explanation
         first, *more = [
-            f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
+            f"{escape(unbroken(text))} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(unbroken(text))
             for text, k in explanation.texts
         ]
         parts = [f"<b>{first}</b>", *more]
         for k, phase in enumerate(explanation.phases if len(explanation.phases) > 1 else ()):
             head = f"Phase {k + 1}"
-            sentence = escape(phase.sentence.removeprefix(head))
+            sentence = escape(unbroken(phase.sentence.removeprefix(head)))
             parts.append(f"<a href='phase:{k}'>{head}</a>{sentence}")
         self.setHtml("".join(f"<p>{part}</p>" for part in parts))
 
