@@ -193,8 +193,8 @@ def _window(words: list[str]) -> int:
 
 def _window_words(parser: argparse.ArgumentParser) -> None:
     add = adder(parser.add_argument_group("the window"))
-    add("--safe-mode", "settings as at first, nothing reopened, no settings or logs written")
-    add("--reset-settings", "put the settings aside and start with those at first")
+    add("--safe-mode", "default settings, nothing reopened, no settings or logs written")
+    add("--reset-settings", "put the settings aside and start with the default ones")
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     add("--log-file FILE", "log there, not into the log folder", type=Path)
 

@@ -584,7 +584,7 @@ class Frame(QMainWindow):
             details = ["What is not saved is lost.", *stopped]
             buttons = button.Save | button.Discard | button.Cancel
         else:
-            text, details = "Close all the same?", stopped
+            text, details = "Close anyway?", stopped
             buttons = button.Discard | button.Cancel
         box = self._box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, buttons, self)
         box.setObjectName("save_question")

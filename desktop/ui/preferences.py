@@ -138,10 +138,10 @@ class _General(_Form):
             valueChanged=lambda value: self._take("memory", value),
         )  # fmt: skip
         self.memory = self._add(
-            "memory", "&Memory for what is kept", memory,
+            "memory", "&Memory for caches", memory,
             "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
-            "less, more is read again, and of traces with very many messages none are drawn. It is no "
-            "limit for curves and phases, nor for an import, which has a bound of its own.",
+            "less, more is read again, and of traces with very many messages none are drawn. Curves and "
+            "phases are not limited by it, and an import has a limit of its own.",
         )  # fmt: skip
         self.show_settings()
 
@@ -237,7 +237,7 @@ class _Keys(QWidget):
         self._settings, self._changed = settings, changed
         self._windows = _windows()
         self.filter = search_field("Words of a command, or a key", lambda _: self._filter())
-        self.table = listing("Commands and their keys", "Command", "Keys", "At first")
+        self.table = listing("Commands and their keys", "Command", "Keys", "Default")
         self.table.currentItemChanged.connect(lambda *_: self._row_chosen())
         self.edit = set_up(QKeySequenceEdit(), maximumSequenceLength=1, clearButtonEnabled=True)
         self.edit.setAccessibleName("New key")

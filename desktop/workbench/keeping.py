@@ -601,7 +601,7 @@ class ProjectStore:
     def find_outside(self, done: Callable[[tuple[Outside, ...]], None]) -> None:
         """Which files the project names that are not in its own folder."""
         content, folder = self._located(), self.folder
-        self._bench.run("Looking what the bundle holds", lambda job: outside(content, folder, job), done)
+        self._bench.run("Checking what the bundle will hold", lambda job: outside(content, folder, job), done)
 
     def export_bundle(
         self, target: Path, done: Callable[[Path], None], allowed: frozenset[Path] = frozenset()

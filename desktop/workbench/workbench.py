@@ -639,17 +639,17 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def reset_clocks(self) -> None:
         """Times as the trace's format recommends."""
-        self._edit_rules("take times as at first", repaired=None)
+        self._edit_rules("reset the repair of clocks", repaired=None)
 
     def reset_regions(self) -> None:
-        self._edit_rules("classify regions as at first", overrides={})
+        self._edit_rules("reset the classification of regions", overrides={})
 
     def reset_computing(self) -> None:
         self._edit_rules("count computing alone", computing=type(self._rules())().computing)
 
     def reset_rules(self) -> None:
         if self.project.rules is not None:
-            self._edit("classify as at first", replace(self.project, rules=None))
+            self._edit("reset the classification", replace(self.project, rules=None))
 
     def annotate(
         self,

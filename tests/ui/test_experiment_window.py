@@ -255,7 +255,7 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
     qtbot.waitUntil(lambda: len(window.bench.snapshot.trials) >= 1, timeout=20_000)
     window.frame.close()
     (box,) = window.frame.findChildren(QMessageBox)
-    assert box.text() == "Close all the same?" and box.informativeText().startswith("Trials are running")
+    assert box.text() == "Close anyway?" and box.informativeText().startswith("Trials are running")
     assert window.isVisible()
     box.button(QMessageBox.StandardButton.Discard).click()
     assert not window.isVisible()

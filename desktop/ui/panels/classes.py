@@ -46,7 +46,7 @@ class ClassesPanel(Panel):
         self.table.setEditTriggers(edit.DoubleClicked | edit.SelectedClicked | edit.EditKeyPressed)
         self.search = search_field("Find a region or role", self.table.filter)
         self.note = set_up(QLabel(), wordWrap=True)
-        self._reset = set_up(QPushButton("Classify as at first"), clicked=workbench.reset_rules)
+        self._reset = set_up(QPushButton("Reset classification"), clicked=workbench.reset_rules)
         lay_out(
             self, intro, boxes, self.search, self.note, (self.table, 1), row(self._reset, None),
             margins=(10, 8, 10, 8),
