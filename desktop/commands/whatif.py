@@ -62,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
             prediction = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
             ranked = would_help_most(program, progress)
-        rows = _phases(fit, prediction, program.start_s)
+        rows = _phases(fit, run.names(fit), prediction, program.start_s)
         network = program.estimate
         result = {
             "source": store.source.name,
@@ -123,7 +123,9 @@ def _ranks(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _phases(fit: PhaseFit, prediction: RunPrediction, start_s: float) -> list[JSON]:
+def _phases(
+    fit: PhaseFit, names: tuple[str, ...], prediction: RunPrediction, start_s: float
+) -> list[JSON]:
     moved = [start_s, *prediction.breaks_s.tolist(), start_s + prediction.duration_s]
     ends = fit.breaks.tolist()
     if prediction.note:
@@ -131,7 +133,7 @@ def _phases(fit: PhaseFit, prediction: RunPrediction, start_s: float) -> list[JS
     return [
         {
             "phase": k + 1,
-            "name": fit.names[k] if fit.names else "",
+            "name": names[k],
             "start_s": ends[k],
             "end_s": ends[k + 1],
             "predicted_start_s": moved[k],

@@ -342,8 +342,11 @@ def test_regions_that_compute_most_are_tried(capsys: pytest.CaptureFixture[str])
 def test_what_would_help_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
     name = TRACES["ezt_cholesky_bcast_8_dilated.tar.gz"]
     assert cli.run(["explain", str(name), "-n", "3", "--json"]) == 0
-    explained = json.loads(capsys.readouterr().out)["would_help"]
-    assert explained == json.loads(_said(capsys, name, "-n", 3, "--json")[1])["would_help"]
+    explained = json.loads(capsys.readouterr().out)
+    told = json.loads(_said(capsys, name, "-n", 3, "--json")[1])
+    assert explained["would_help"] == told["would_help"]
+    assert [row["name"] for row in told["phases"]] == [phase["name"] for phase in explained["phases"]]
+    assert all(row["name"] for row in told["phases"])
 
 
 def test_a_curve_has_no_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
