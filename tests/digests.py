@@ -7,7 +7,7 @@ from desktop.data.timeline import Strips
 
 
 def strips(writer: StoreWriter) -> EventDigest:
-    return EventDigest(writer, strips=Strips(writer, writer.derive))
+    return EventDigest(writer, strips=Strips(writer))
 
 
 def paths(writer: StoreWriter) -> EventDigest:

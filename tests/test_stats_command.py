@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from desktop import cli
-from desktop.data.explain import SINGLE
 from desktop.data.opening import open_trace
-from desktop.data.statistics import Statistics
+from desktop.data.statistics import SINGLE, Statistics
 from desktop.resources import samples
 from tests.data_layer import archives
 

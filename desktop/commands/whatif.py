@@ -123,9 +123,7 @@ def _ranks(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _phases(
-    fit: PhaseFit, names: tuple[str, ...], prediction: RunPrediction, start_s: float
-) -> list[JSON]:
+def _phases(fit: PhaseFit, names: tuple[str, ...], prediction: RunPrediction, start_s: float) -> list[JSON]:
     moved = [start_s, *prediction.breaks_s.tolist(), start_s + prediction.duration_s]
     ends = fit.breaks.tolist()
     if prediction.note:

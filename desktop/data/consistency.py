@@ -40,7 +40,16 @@ from desktop.core.open_regions import (
     open_entry,
 )
 from desktop.data.classify import CLASSED, is_communication, mpi_call, region_activity
-from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
+from desktop.data.events import (
+    NO_COMMUNICATOR,
+    UNDEFINED,
+    Activity,
+    EventSource,
+    ImportReport,
+    Location,
+    MessageKind,
+    Region,
+)
 from desktop.data.store import Description
 from desktop.progress import Progress
 
@@ -59,9 +68,6 @@ UNKNOWN = 0.01
 
 #: Importer's note: regions stay open to the end where the program left them open.
 LEFT_OPEN = "regions stay open"
-
-#: Communicator of a collective operation if it is unknown, or every process's own.
-NO_COMMUNICATOR = 0xFFFFFFFF
 
 #: Most open regions searched for the one that is left; regions of a program do not cross that far.
 FARTHEST = 1 << 12

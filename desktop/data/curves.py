@@ -24,7 +24,7 @@ from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.call_tables import entered
 from desktop.data.classify import is_communication, region_activity
-from desktop.data.events import Activity, MetricAbout, occurring
+from desktop.data.events import NO_COMMUNICATOR, Activity, MetricAbout, occurring
 from desktop.data.matching import matched
 from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
@@ -54,11 +54,7 @@ class CurveRequest(NamedTuple):
 
     def common(self, location: int, time: Ints) -> Ints:
         """Ticks as recorded to ticks since the start, on the common clock."""
-        about = self.store.locations[location]
-        return (
-            np.asarray(about.clock(self.use.rules.repairs(self.store)).common(time), np.int64)
-            - self.use.start
-        )
+        return self.use.rules.clock(self.store, location).common(time) - self.use.start
 
     def locations(self, *kinds: str) -> list[int]:
         """Locations of these kinds that have events."""
@@ -232,7 +228,7 @@ def _region(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
 
 def _communicators(store: TraceStore) -> list[str]:
     called, numbers = communicator_names(store.notes), occurring(store, "collectives", "communicator")
-    return [called.get(number, str(number)) for number in numbers if number != 0xFFFFFFFF]
+    return [called.get(number, str(number)) for number in numbers if number != NO_COMMUNICATOR]
 
 
 def _communicator(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepCurve:

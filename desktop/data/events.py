@@ -97,6 +97,9 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
+#: Communicator of an operation if it is unknown, or every process's own.
+NO_COMMUNICATOR = 0xFFFFFFFF
+
 #: More ticks than any run has.
 EVERYTHING = 1 << 61
 

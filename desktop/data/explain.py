@@ -10,23 +10,18 @@ from numpy.typing import ArrayLike
 from desktop.core.accounts import Account
 from desktop.core.plain import JSON
 from desktop.data.events import Activity
-from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.statistics import SINGLE, RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 
-#: The numbers of a range that are single values, in the order of the CSV columns.
-SINGLE = (
-    *("start_s", "end_s", "duration_s", "processors", "present", "computing", "parallel_efficiency"),
-    *("load_balance", "communication_efficiency", "serialisation_efficiency", "transfer_efficiency"),
-)
 #: Number of most loaded and of idlest processors that are named.
 NAMED = 5
 #: Most segments of a critical path that are listed.
 SEGMENTS = 1000
+#: What is said of a region.
+_REGION = ("name", "role", "activity", "exclusive_s", "inclusive_s", "calls", "share")
 #: Seconds of a location in communication, as fields of `Replayed`.
 _WAITING = {"communication_s": "communication_s", "waiting_s": "waiting_s", "transfer_s": "moving_s"}
-#: Seconds by account where they are unknown.
-NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in Account}
 
 
 def explained(
@@ -64,23 +59,16 @@ def explained(
         **{name: getattr(stats, name) for name in SINGLE},
         "ideal_s": replayed.ideal_s if replayed else None,
         "ideal_note": replayed.ideal_note if replayed else "",
-        "activities": _by_activity(stats.by_activity),
-        "accounts": _by_account(stats.account_s),
+        "activities": _by_name(stats.by_activity),
+        "accounts": stats.account_s and _by_name(stats.account_s),
         "concurrency": [
             {"level": level, "share": share}
             for level, share in zip(stats.levels.tolist(), stats.shares.tolist(), strict=True)
         ],
         "roles": statistics.by_role(stats),
         "regions": [
-            {
-                "name": row.name,
-                "role": row.role,
-                "activity": None if row.activity is None else row.activity.name.lower(),
-                "exclusive_s": row.exclusive_s,
-                "inclusive_s": row.inclusive_s,
-                "calls": row.calls,
-                "share": row.share,
-            }
+            {name: getattr(row, name) for name in _REGION}
+            | {"activity": None if row.activity is None else row.activity.name.lower()}
             for row in statistics.flat(stats, use)
         ],
         "locations": [
@@ -140,12 +128,12 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
         "unexplained_s": caused.unexplained_s,
         "delays": [
             {
-                "location": ids[one.location],
-                "region": one.name,
-                "short_term_s": one.short_s,
-                "long_term_s": one.long_s,
+                "location": ids[at.location],
+                "region": at.name,
+                "short_term_s": at.short_s,
+                "long_term_s": at.long_s,
             }
-            for one in caused.delays
+            for at in caused.delays
         ],
         "locations": [{"id": ids[i], **by_location[i]} for i in np.flatnonzero(stats.is_processor).tolist()],
         "regions": [{"name": causes.name(i), **row} for i, row in enumerate(by_region) if seen[i]],
@@ -161,38 +149,35 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
 
 def single(stats: RangeStats) -> JSON:
     """A range in one row: the values of `SINGLE`, seconds by activity and account, messages and bytes."""
-    talk = stats.messages
+    talk, caused = stats.messages, stats.caused
+    accounts = _by_name(stats.account_s or dict.fromkeys(Account))
     return {
         **{name: getattr(stats, name) for name in SINGLE},
-        **_by_activity(stats.by_activity),
-        **{f"account_{name}": value for name, value in (_by_account(stats.account_s) or NO_ACCOUNTS).items()},
-        "waits_s": None if stats.caused is None else float(stats.caused.waits_s.sum()),
-        "makes_others_wait_s": None if stats.caused is None else float(stats.caused.costs_s.sum()),
-        "critical_path_s": None if stats.caused is None else float(stats.caused.path_s.sum()),
+        **_by_name(stats.by_activity),
+        **{f"account_{name}": value for name, value in accounts.items()},
+        "waits_s": None if caused is None else float(caused.waits_s.sum()),
+        "makes_others_wait_s": None if caused is None else float(caused.costs_s.sum()),
+        "critical_path_s": None if caused is None else float(caused.path_s.sum()),
         "messages_sent": None if talk is None else int(talk.sent.sum()),
         "bytes_sent": None if talk is None else int(talk.bytes_sent.sum()),
     }
 
 
-def _by_activity(seconds: dict[Activity, float]) -> dict[str, float]:
-    return {f"{activity.name.lower()}_s": value for activity, value in seconds.items()}
-
-
-def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | None] | None:
-    return None if seconds is None else {f"{one.name.lower()}_s": value for one, value in seconds.items()}
+def _by_name(seconds: Mapping[Activity, float] | Mapping[Account, float | None]) -> dict[str, float | None]:
+    return {f"{one.name.lower()}_s": value for one, value in seconds.items()}
 
 
 def _location(store: TraceStore, statistics: Statistics, stats: RangeStats, i: int) -> JSON:
     talk, replayed = stats.messages, stats.replayed
     accounts = None
     if stats.accounts is not None:
-        accounts = {one: float(stats.accounts[i, one] * stats.unit_s) for one in Account}
+        accounts = _by_name({one: float(stats.accounts[i, one] * stats.unit_s) for one in Account})
     return {
         "id": store.locations[i].id,
         "name": statistics.name(i),
         "utilization": stats.utilization[i],
-        **_by_activity({activity: float(stats.seconds[i, activity]) for activity in Activity}),
-        "accounts": _by_account(accounts),
+        **_by_name({activity: float(stats.seconds[i, activity]) for activity in Activity}),
+        "accounts": accounts,
         **{
             name: None if talk is None else int(getattr(talk, name)[i])
             for name in ("sent", "received", "bytes_sent", "bytes_received")

@@ -271,8 +271,9 @@ class _Symbols:
         symbol = np.concatenate([part[0] for part in parts])
         time = np.concatenate([part[1] for part in parts])
         order = np.argsort(time, kind="stable")
-        clock = store.locations[location].clock(self._use.rules.repairs(store))
-        ticks = clock.common(np.ascontiguousarray(time[order])) - self._use.start
+        ticks = (
+            self._use.rules.clock(store, location).common(np.ascontiguousarray(time[order])) - self._use.start
+        )
         return symbol[order], np.asarray(ticks * self._use.unit, np.float64)
 
     def _entered(self, location: int) -> tuple[Ints, Ints]:

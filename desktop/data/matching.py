@@ -18,13 +18,12 @@ import numpy as np
 
 from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.jit import arithmetic, inlined
-from desktop.data.events import TABLES, EventSource, MessageKind
+from desktop.data.events import NO_COMMUNICATOR, TABLES, EventSource, MessageKind
 from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
 from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
-NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
 ROWS = 1 << 17  # rows matched at a time
 PARTS = 64  # into which they are divided, so that no channel is too long to be matched
 _STEP = 256  # locations between two steps of progress

@@ -35,7 +35,7 @@ from desktop.progress import Progress, Share
 
 def _summaries(writer: StoreWriter, steps: bool = False) -> EventDigest:
     """The timeline and the call paths of a store, and the `steps` from which its curve is computed."""
-    strips, step_file = Strips(writer, writer.derive), Steps(writer.path) if steps else None
+    strips, step_file = Strips(writer), Steps(writer.path) if steps else None
     return EventDigest(writer, strips=strips, notes=PathNotes(writer), steps=step_file)
 
 

@@ -270,7 +270,7 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
         regions.append(innermost[last].astype(np.int64))
 
     since, until, doing = class_states(store, i, use.rules, note)
-    clock = store.locations[i].clock(use.rules.repairs(store))
+    clock = use.rules.clock(store, i)
     time, region = clock.common(np.concatenate(times)), np.concatenate(regions)
     begin, end = use.start, use.start + int(use.curve().edges[-1])
     part = slice(waits.start[i], waits.start[i + 1])

@@ -36,7 +36,7 @@ from desktop.core.units import capital, percent, si
 from desktop.data.call_tables import Intervals
 from desktop.data.causality import Causality, Replayed
 from desktop.data.causes import Caused, Causes
-from desktop.data.events import Activity, Location
+from desktop.data.events import Activity
 from desktop.data.lines import in_order
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 #: Name of the time outside of all regions.
 NO_REGION = NO_REGION_NAME
+#: The numbers of a range that are single values, in the order of tables.
+SINGLE = tuple(field.name for field in TABLES["statistics"][1:12])
 #: Differences of shares below this are not reported.
 LEAST_CHANGE = 0.005
 #: Parts into which a range is divided to estimate the noise of its numbers.
@@ -286,12 +288,9 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
         seconds_of = getattr(stats.replayed, name) if stats.replayed else None
         return np.nan if seconds_of is None else float(seconds_of.sum())
 
-    def account(stats: RangeStats, one: Account) -> float:
-        return np.nan if stats.accounts is None else float(stats.accounts[:, one].sum() * stats.unit_s)
-
     columns: dict[str, object] = {"range": list(names)}
-    for field in TABLES["statistics"][1:12]:
-        columns[field.name] = [number(getattr(stats, field.name)) for stats in ranges]
+    for name in SINGLE:
+        columns[name] = [number(getattr(stats, name)) for stats in ranges]
     for activity in Activity:
         columns[f"{activity.name.lower()}_part"] = [part(stats, activity) for stats in ranges]
     for name, attribute in (("waiting", "waiting_s"), ("transfer", "moving_s")):
@@ -302,8 +301,9 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
     caused = [stats.caused for stats in ranges]
     columns["costs"] = [np.nan if one is None else float(one.costs_s.sum()) for one in caused]
     columns["path"] = [np.nan if one is None else float(one.path_s.sum()) for one in caused]
+    accounts = [stats.account_s or {} for stats in ranges]
     for one in Account:
-        columns[f"{one.name.lower()}_account"] = [account(stats, one) for stats in ranges]
+        columns[f"{one.name.lower()}_account"] = [seconds.get(one, np.nan) for seconds in accounts]
     return frame(TABLES["statistics"], columns)
 
 
@@ -578,17 +578,16 @@ class Statistics:
         assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
+        begin, end = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
         replayed = self._causality.between(
-            int(cuts.begin[j]) + use.start,
-            int(cuts.end[j]) + use.start,
+            begin,
+            end,
             useful[cuts.begin.size // 2 + j],
             useful[j],
             int(talk.sent.sum()) if talk else 0,
             int(talk.received.sum()) if talk else 0,
         )
-        complete = causes is not None and replayed.waiting_s is not None
-        ends = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
-        caused = causes.between(*ends) if complete and causes else None
+        caused = None if causes is None or replayed.waiting_s is None else causes.between(begin, end)
         return replace(stats, accounts=accounts[:, j], replayed=replayed, caused=caused)
 
     def _utilization(self, use: Utilization | None, progress: Progress) -> Utilization:
@@ -619,9 +618,6 @@ class Statistics:
                     f"to {curve.start + curve.duration} s"
                 )
         return _Cuts(ticks[:, 0], ticks[:, 1], length)
-
-    def _clock(self, location: Location, use: Utilization) -> Clock:
-        return location.clock(use.rules.repairs(self.store))
 
     def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
         """Statistics of a source that is only a curve."""
@@ -667,7 +663,7 @@ class Statistics:
             location = store.locations[i]
             if location.first is None or location.last is None:
                 return None, None
-            local, begin, end = cuts.local(use.start, self._clock(location, use))
+            local, begin, end = cuts.local(use.start, use.rules.clock(store, i))
             talked = passed = None
             if talk is not None and store.rows("messages", i):
                 peers, counts = notes.traffic(i, local)
@@ -676,7 +672,7 @@ class Statistics:
             if location.kind == "cpu":
                 ticks, entered = notes.at(i, local)
                 spent, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, entered))
-                spent = _lasting(spent, self._clock(location, use))
+                spent = _lasting(spent, use.rules.clock(store, i))
                 passed = spent, came
             return passed, talked
 
@@ -811,16 +807,16 @@ class Statistics:
         if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
-        tree = _MergedTree()
-        for i, location in enumerate(self.store.locations):
-            progress.step(i, len(self.store.locations), "call tree")
+        tree, store = _MergedTree(), self.store
+        for i, location in enumerate(store.locations):
+            progress.step(i, len(store.locations), "call tree")
             if location.kind == "cpu" and location.first is not None:
-                local, begin, end = cuts.local(use.start, self._clock(location, use))
+                local, begin, end = cuts.local(use.start, use.rules.clock(store, i))
                 ticks, calls = self._notes(progress).at(i, local)
                 exclusive, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
-                exclusive = _lasting(exclusive, self._clock(location, use))
+                exclusive = _lasting(exclusive, use.rules.clock(store, i))
                 tree.add(self._notes().tree(i).tree, exclusive, came)
-        return tree.rows(self.store, region_classes(self.store, use.rules), use.unit)
+        return tree.rows(store, region_classes(store, use.rules), use.unit)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
         """The largest differences between two ranges of a run, by processor-seconds, at most `most`.

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -37,7 +37,7 @@ from desktop.core.clock_line import columns
 from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.digest import STEP, DerivedRows, EventDigest
+from desktop.data.digest import STEP, DerivedRows, DigestTarget, EventDigest
 from desktop.data.events import SENDS, Activity, EventKind, EventSource
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import communicator_names
@@ -136,16 +136,12 @@ class _Strip:
         return finest, dict(zip(DERIVED["timeline"], columns, strict=True))
 
 
-#: Takes finished rows: ``emit(table, location, **columns)``, as `StoreWriter.derive`.
-Emit = Callable[..., None]
-
-
 class Strips:
     """Strips and checkpoints of all locations, one after the other, from the replay of their events by
     `desktop.data.digest`."""
 
-    def __init__(self, source: EventSource, emit: Emit) -> None:
-        self._source, self._emit = source, emit
+    def __init__(self, target: DigestTarget) -> None:
+        self._target = target
         self._strip = _Strip()
 
     def begin(self, location: int, first: int) -> None:
@@ -157,7 +153,7 @@ class Strips:
             return
         self._marked = row
         stack, since = regions.open
-        self._emit(
+        self._target.derive(
             "checkpoints",
             self._location,
             time=np.full(stack.size + 1, time, np.int64),
@@ -171,9 +167,9 @@ class Strips:
         self._strip.add(time, top, code)
 
     def close(self, last: int, worked: bool) -> None:
-        resolve = resolve_of(self._source.locations[self._location], worked)
+        resolve = resolve_of(self._target.locations[self._location], worked)
         width, cells = self._strip.close(last, resolve)
-        self._emit(
+        self._target.derive(
             "strips",
             self._location,
             first=np.array([self._first], np.int64),
@@ -182,14 +178,14 @@ class Strips:
             region=np.array([self._strip.key // CODES - 1], np.int32),
             activity=resolve[[self._strip.key % CODES]],
         )
-        self._emit("timeline", self._location, **cells)
+        self._target.derive("timeline", self._location, **cells)
 
 
 def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> DerivedRows:
     """Strips and checkpoints in a pass over the events, for a source without them or for other rules."""
 
     def digests(rows: DerivedRows) -> list[EventDigest]:
-        return [EventDigest(rows, rules, Strips(source, rows.derive))]
+        return [EventDigest(rows, rules, Strips(rows))]
 
     return DerivedRows(source, digests, progress, "timeline", tables=("events",))
 

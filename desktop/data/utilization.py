@@ -90,9 +90,14 @@ class Rules:
         """Whether the clocks of a source are repaired."""
         return source.repair if self.repaired is None else self.repaired
 
+    def clock(self, source: EventSource, location: int) -> Clock:
+        """The clock of a location."""
+        return source.locations[location].clock(self.repairs(source))
+
     def clocks(self, source: EventSource) -> list[Clock]:
-        """The clocks of all its locations."""
-        return [location.clock(self.repairs(source)) for location in source.locations]
+        """The clocks of all locations."""
+        repaired = self.repairs(source)
+        return [location.clock(repaired) for location in source.locations]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from desktop.core import clock_repair
 from desktop.data import matching, spill
 from desktop.data.clock import Wrong, check_clocks
-from desktop.data.events import TABLES, Importer, Location, MessageKind
+from desktop.data.events import NO_COMMUNICATOR, TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
 from desktop.data.matching import links_of, match_in_passing, match_messages
 from desktop.data.store import Source, StoreWriter, open_store
@@ -90,7 +90,7 @@ def by_the_rules(memory: Memory) -> tuple[int, int]:
         table = memory.table("collectives", i)
         for row in zip(*(table[name].tolist() for name in TABLES["collectives"]), strict=True):
             one = dict(zip(TABLES["collectives"], row, strict=True)) | {"here": i}
-            if one["communicator"] == matching.NO_COMMUNICATOR or "handle" in memory.texts[one["operation"]]:
+            if one["communicator"] == NO_COMMUNICATOR or "handle" in memory.texts[one["operation"]]:
                 continue
             groups[one["communicator"], seen[one["communicator"]]].append(one)
             seen[one["communicator"]] += 1
@@ -402,7 +402,7 @@ def one_operation(name: str, sent: tuple[int, ...], received: tuple[int, ...], r
     operation = memory.text(name)
     for rank, begin in enumerate(BEGINS):
         row = (begin, begin + 1, operation, 1, root, sent[rank], received[rank])
-        own = (begin + 1, begin + 2, 0, matching.NO_COMMUNICATOR, -1, 0, 0)
+        own = (begin + 1, begin + 2, 0, NO_COMMUNICATOR, -1, 0, 0)
         rows(memory, "collectives", rank, row, own)
     return memory
 

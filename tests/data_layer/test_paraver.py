@@ -23,7 +23,7 @@ from hypothesis import strategies as some
 from desktop.data import spill
 from desktop.data.classify import region_activity
 from desktop.data.clock import Wrong, check_clocks
-from desktop.data.events import Activity, MessageKind, MetricAbout
+from desktop.data.events import NO_COMMUNICATOR, Activity, MessageKind, MetricAbout
 from desktop.data.importers import paraver
 from desktop.data.importers._paraver import tables
 from desktop.data.info import info
@@ -398,7 +398,7 @@ def test_what_stands_beside_a_collective(tmp_path):
         "2:1:1:2:1:42:50000002:0",
     )
     columns = ("begin", "end", "communicator", "root", "sent", "received")
-    none = paraver.NO_COMMUNICATOR
+    none = NO_COMMUNICATOR
     for index, rows in (
         (0, [(10, 20, 7, 0, 16, 32)]),
         (2, [(11, 21, 7, -1, 16, 32), (30, 40, none, -1, 0, 0)]),

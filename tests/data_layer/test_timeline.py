@@ -497,7 +497,7 @@ def test_regions_that_are_defined_while_others_are_looked_at(tmp_path):
         writer.describe(ticks_per_second=1.0)
         writer.location(Location(id=0))
         writer.region(Region("first"))
-        strips = Strips(writer, writer.derive)
+        strips = Strips(writer)
         digest = EventDigest(writer, Rules(overrides=Meanwhile(writer)), strips)
         for time in range(4):
             block = {"time": [time], "kind": [time % 2], "region": [len(writer.regions) - 1]}

@@ -24,7 +24,7 @@ from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
 from desktop.data.consistency import ANNOUNCED, RARE
-from desktop.data.events import Activity, Findings, Importer, Location, Region, Sink
+from desktop.data.events import NO_COMMUNICATOR, Activity, Findings, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
@@ -44,7 +44,6 @@ MOST_NAMES = 1 << 20
 AGREEMENT = 0.01
 #: Largest share by which the last record may miss the end given in the header.
 LATE = 0.001
-NO_COMMUNICATOR = 0xFFFFFFFF
 
 #: Names of the findings about lines.
 _LINES = {
