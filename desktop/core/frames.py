@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -296,6 +296,15 @@ class ArrayTable:
     units: Mapping[str, str] = field(default_factory=dict)
     index: AnyArray | None = None
 
+    @classmethod
+    def of(cls, table: AnyTable) -> ArrayTable:
+        """The same as arrays: columns of numbers and Booleans as they are, others of objects."""
+        if isinstance(table, ArrayTable):
+            return table
+        numeric = {name: column.dtype.kind in "iufb" for name, column in table.items()}
+        values = {n: np.asarray(table[n].to_numpy(None if plain else object)) for n, plain in numeric.items()}
+        return cls(values, table.attrs.get("units", {}), np.asarray(table.index.to_numpy()))
+
     def __len__(self) -> int:
         return next((len(column) for column in self.values.values()), 0)
 
@@ -309,6 +318,9 @@ class ArrayTable:
             table.index = pd.Index(self.index)
         table.attrs["units"] = dict(self.units)
         return table
+
+
+AnyTable: TypeAlias = Union[ArrayTable, "DataFrame"]
 
 
 def attributes(

@@ -12,19 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar, Union
+from typing import TypeVar
 
 import numpy as np
 
 from desktop.core.arrays import AnyArray, Floats, Ints
-from desktop.core.frames import ArrayTable
+from desktop.core.frames import AnyTable, ArrayTable
 from desktop.core.units import Scale, common, digits, grouped, time_scale
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-#: What a table shows.
-AnyTable = Union["DataFrame", ArrayTable]
 Texts = list[list[str]]
 #: Rows inspected to find the width of a column.
 SAMPLED = 200
@@ -151,25 +146,6 @@ def _objects(values: Sequence[object]) -> AnyArray:
     return objects
 
 
-def _array(table: AnyTable, name: str) -> AnyArray:
-    """A column: as numbers or truth values, else as objects."""
-    if isinstance(table, ArrayTable):
-        return table.values[name]
-    values = table[name]
-    return np.asarray(values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object))
-
-
-def names_of(table: AnyTable) -> list[str]:
-    return list(table.values if isinstance(table, ArrayTable) else table.columns)
-
-
-def index_of(table: AnyTable | None) -> AnyArray | None:
-    """(K,) the index of the rows; None: their numbers from 0."""
-    if isinstance(table, ArrayTable) or table is None:
-        return None if table is None else table.index
-    return np.asarray(table.index.to_numpy())
-
-
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
     """The prefix of a column of such values in a base unit; "1": a share, without unit."""
     if unit == "1":
@@ -188,12 +164,11 @@ def unit_scale(unit: str, values: Iterable[float]) -> Scale:
 class ColumnCells:
     """One column of a frame under its declaration: texts, sort order, text for filters."""
 
-    def __init__(self, column: Column, table: AnyTable) -> None:
+    def __init__(self, column: Column, table: ArrayTable) -> None:
         self.column = column
-        values = self.values = _array(table, column.source)
+        values = self.values = table.values[column.source]
         self.numeric = values.dtype.kind in "iufb"
-        units = table.units if isinstance(table, ArrayTable) else table.attrs.get("units", {})
-        unit = units.get(column.source, "")
+        unit = table.units.get(column.source, "")
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
             self.scale = Scale(0.01, "%")
@@ -202,11 +177,11 @@ class ColumnCells:
         elif unit and not column.unit:
             of = np.zeros(0)
             if self.numeric:
-                of = _array(table, column.like or column.source).astype(float, copy=False)
+                of = table.values[column.like or column.source].astype(float, copy=False)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
-        self.labels = _array(table, column.label) if column.label else None
-        self.swatches = _array(table, column.swatch) if column.swatch else None
+        self.labels = table.values[column.label] if column.label else None
+        self.swatches = table.values[column.swatch] if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:SAMPLED]))
         self.right = not texts and not column.check
         self._texts: dict[tuple[int, int], str] = {}  # used to measure, then to paint
@@ -307,7 +282,8 @@ class ColumnCells:
 
 def cell_texts(table: AnyTable, columns: Sequence[Column]) -> Texts:
     """Headings with units, and all rows of a frame as text."""
-    cells = [ColumnCells(column, table) for column in columns]
+    arrays = ArrayTable.of(table)
+    cells = [ColumnCells(column, arrays) for column in columns]
     return [
         [one.head for one in cells],
         *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
@@ -317,8 +293,8 @@ def cell_texts(table: AnyTable, columns: Sequence[Column]) -> Texts:
 def aligned(table: AnyTable, columns: Sequence[Column]) -> list[str]:
     """A table as lines of text, headings first: numbers right-aligned, words left-aligned, columns that are
     empty in every row left out. Numbers use keyboard characters, so that they can be copied."""
-    shown_columns = []
-    for cells in (ColumnCells(column, table) for column in columns):
+    shown_columns, arrays = [], ArrayTable.of(table)
+    for cells in (ColumnCells(column, arrays) for column in columns):
         texts = [cells.head, *(cells.text(k) for k in range(len(cells.values)))]
         width = max(map(len, texts))
         if any(texts[1:]) or len(texts) == 1:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
@@ -63,18 +62,15 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.arrays import Flags, Ints
-from desktop.core.frames import ArrayTable
+from desktop.core.frames import AnyTable, ArrayTable
 from desktop.data.columns import (
     NO_MARKS,
     SAMPLED,
-    AnyTable,
     Column,
     ColumnCells,
     RowMarks,
     TableRow,
     Texts,
-    index_of,
-    names_of,
     table,
 )
 from desktop.errors import reason
@@ -147,8 +143,7 @@ class FrameModel(QAbstractItemModel):
     def __init__(self) -> None:
         super().__init__()
         self.theme: Theme = LIGHT
-        self._table: AnyTable | None = None
-        self._index: NDArray[np.generic] | None = None
+        self._table: ArrayTable | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
         self.cells: list[ColumnCells] = []
@@ -165,7 +160,7 @@ class FrameModel(QAbstractItemModel):
     @property
     def frame(self) -> DataFrame | None:
         """The frame shown, in full and in its own units."""
-        return self._table.frame if isinstance(self._table, ArrayTable) else self._table
+        return None if self._table is None else self._table.frame
 
     def show(
         self,
@@ -179,20 +174,19 @@ class FrameModel(QAbstractItemModel):
         `parents` (rows,): the frame's row above each, -1 at the top. Without them rows are added and removed
         at the end, so that a table keeps its place.
         """
+        table = None if frame is None else ArrayTable.of(frame)
         if columns is None:
-            columns = self.columns or (() if frame is None else [Column(c) for c in names_of(frame)])
+            columns = self.columns or (() if table is None else [Column(c) for c in table.values])
         old_size, same_columns = len(self.order), self.columns and parents is None and self._parents is None
         same_columns = bool(same_columns) and [c.title for c in columns] == [c.title for c in self.columns]
         heads, old_cells = [cells.head for cells in self.cells], self.cells
         alike = same_columns and self.marks is marks and self.columns == tuple(columns)
-        alike = alike and isinstance(frame, ArrayTable) and isinstance(self._table, ArrayTable)
         if not same_columns:
             self.beginResetModel()
-        self._table, self.columns, self.marks = frame, tuple(columns), marks
-        self._index = index_of(frame)
+        self._table, self.columns, self.marks = table, tuple(columns), marks
         self._parents = parents
-        self.cells = [] if frame is None else [ColumnCells(column, frame) for column in columns]
-        pairs = zip(self.cells, old_cells, strict=True) if alike and old_cells else ()
+        self.cells = [] if table is None else [ColumnCells(column, table) for column in columns]
+        pairs = zip(self.cells, old_cells, strict=True) if alike and old_cells and self.cells else ()
         self.first_other = min((new.like(old) for new, old in pairs), default=0)
         self._arrange(old_size if same_columns else None, self.first_other if same_columns else 0)
         if not same_columns:
@@ -324,7 +318,8 @@ class FrameModel(QAbstractItemModel):
 
     def key(self, k: int) -> Key:
         """The frame's index of a row."""
-        key = k if self._index is None else self._index[k]
+        index = None if self._table is None else self._table.index
+        key = k if index is None else index[k]
         return key.item() if isinstance(key, np.generic) else key
 
     def keys(self, rows: Sequence[int] | Ints) -> tuple[Key, ...]:
@@ -336,11 +331,11 @@ class FrameModel(QAbstractItemModel):
         among = list(keys)
         if self._table is None or not among:
             return []
-        if self._index is None:
+        if self._table.index is None:
             numbers = [int(key) for key in among if isinstance(key, int | np.integer)]
             return list(np.flatnonzero(np.isin(self.order, numbers)).tolist())
         named = set(among)
-        return [row for row, key in enumerate(self._index[self.order].tolist()) if key in named]
+        return [row for row, key in enumerate(self._table.index[self.order].tolist()) if key in named]
 
     def column(self, source: str) -> int:
         """The number of a column by its name in the frame, or its title."""
