@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> Answer:
             if state.finished and not options.check:
                 return _status(experiment)
             runner.check(progress)
-            estimate = runner.estimate(progress=progress)
+            estimate = runner.estimate(progress)
             if options.check:
                 from desktop.data.answer import delay_unit_of
 

@@ -110,15 +110,15 @@ class Design:
             sign *= self.signs[j]
         return mask, sign
 
-    def aliases(self, order: int = 2) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Alias sets of the terms of up to `order` factors, in the order of the first term of each set.
+    def aliases(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Alias sets of main effects and two-factor interactions, in the order of the first term of each.
 
         Sets of one term are left out; `key` gives the signs of the members.
         """
         if not self.regular:
             return ()
         sets: dict[int, list[tuple[int, ...]]] = {}
-        for size in range(1, order + 1):
+        for size in (1, 2):
             for members in combinations(range(len(self.factors)), size):
                 sets.setdefault(self.key(members)[0], []).append(members)
         return tuple(tuple(members) for mask, members in sets.items() if len(members) > 1 and mask)
@@ -419,8 +419,7 @@ def _search(count: int, base: int) -> tuple[list[int], bool]:
         choices = (fixed + list(extra) for extra in combinations(pools[0], needed))
         return min(choices, key=lambda masks: _short_pattern(masks, size)), True
     generator = np.random.default_rng(count * 8192 + base)
-    tries = 40 if size <= 64 else 3
-    candidates = [_exchange(fixed, pool, needed, size, generator) for pool in pools for _ in range(tries)]
+    candidates = [_exchange(fixed, pool, needed, size, generator) for pool in pools for _ in range(3)]
     return min(candidates, key=lambda masks: _short_pattern(masks, size)), False
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.effect_limits import (
     LEVEL,
+    Kind,
     Lenth,
     Limit,
     Simulated,
@@ -897,68 +898,65 @@ def _effects(
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(tested & (se > 0), values / se, np.nan)
     count, nothing = int(tested.sum()), np.full(m, np.nan)
-    each, every, margin, testable = nothing, nothing, float("nan"), method != "none" and bool((se > 0).any())
-    if looked is not None and testable:
-        each = every = looked.p(np.abs(t))
-        margin, count = looked.quantile(LEVEL), 0 if lenth is None else lenth.count
-    elif method == "lenth" and lenth is not None and testable:
-        each, every = (ratio.p(np.abs(t)) for ratio in lenth_ratios(lenth.count))
-        margin, count = lenth_ratios(lenth.count)[0].quantile(LEVEL), lenth.count
-    elif testable:
-        each = 2 * stdtr(df, -np.abs(t)) if np.isfinite(df) else 2 * stdtr(1e9, -np.abs(t))
-        every = np.maximum(largest_of(np.nan_to_num(t), count, df), each)
-        margin = t_limit(df)
+    testable = method != "none" and bool((se > 0).any())
+    # With Lenth's pseudo standard error: distributions of |t| of each effect alone, and of the largest.
+    ratios = lenth_ratios(lenth.count) if method == "lenth" and lenth is not None and testable else None
+    if testable and lenth is not None and (ratios is not None or looked is not None):
+        count = lenth.count
 
-    def some(value: float) -> float:
-        """Probability that one or more effects pass `value` if none is real."""
-        if method == "lenth" and lenth is not None:
-            return float(lenth_ratios(lenth.count)[1].p(np.array(value)))
-        return float(largest_of(np.array([value]), count, df)[0])
+    def alone(size: Floats) -> Floats:
+        """Probability that an effect of zero passes `size`."""
+        return np.asarray(2 * stdtr(df, -size) if ratios is None else ratios[0].p(size), np.float64)
 
-    p = each
+    def some(size: Floats) -> Floats:
+        """Probability that one or more effects pass `size` if all are zero."""
+        return largest_of(size, count, df) if ratios is None else ratios[1].p(size)
+
+    p, margin = nothing, float("nan")
+    if testable:
+        p = alone(np.abs(t)) if looked is None else looked.p(np.abs(t))
+        margin = t_limit(df) if ratios is None else ratios[0].quantile(LEVEL)
+        margin = margin if looked is None else looked.quantile(LEVEL)
     if threshold.startswith("lenth"):
         limit = Limit("none", float("nan"), float("nan"), df, count, float("nan"))
         if lenth is None:
             notes.append("there is no Lenth margin here, so no effect is marked")
             marked = np.zeros(m, bool)
         else:
-            kind = 1 if threshold == "lenth-simultaneous" else 0
-            ratio = lenth_ratios(lenth.count)[kind]
+            one, largest = lenth_ratios(lenth.count)
+            ratio = largest if threshold == "lenth-simultaneous" else one
             p = ratio.p(size / lenth.pse if lenth.pse > 0 else nothing)
             value = ratio.quantile(LEVEL)
-            chance = LEVEL if kind else float(lenth_ratios(lenth.count)[1].p(np.array(value)))
-            limit = Limit(
-                "lenth-simultaneous" if kind else "lenth", value, LEVEL, lenth.df, lenth.count, chance
-            )
+            chance = LEVEL if ratio is largest else float(largest.p(np.array(value)))
+            kind: Kind = "lenth" if ratio is one else "lenth-simultaneous"
+            limit = Limit(kind, value, LEVEL, lenth.df, lenth.count, chance)
             marked = size > value * lenth.pse
     elif not testable:
         limit = Limit("none", float("nan"), float("nan"), float("nan"), count, float("nan"))
         marked = np.zeros(m, bool)
     elif looked is not None:
         limit = Limit("selected", margin, LEVEL, df, count, LEVEL)
-        marked = each < LEVEL
+        marked = p < LEVEL
     elif threshold == "familywise":
-        p = every
-        if method == "lenth" and lenth is not None:
-            value = lenth_ratios(lenth.count)[1].quantile(LEVEL)
-            limit = Limit("lenth-simultaneous", value, LEVEL, df, count, LEVEL)
-        else:
+        p = np.maximum(some(np.abs(t)), p)
+        if ratios is None:
             limit = Limit("familywise", familywise_limit(count, df), LEVEL, df, count, LEVEL)
+        else:
+            value = ratios[1].quantile(LEVEL)
+            limit = Limit("lenth-simultaneous", value, LEVEL, df, count, LEVEL)
         marked = p < LEVEL
     elif threshold == "fdr":
-        p = false_discovery(each)
+        p = false_discovery(p)
         marked = p < LEVEL
         value = float(np.abs(t)[marked].min()) if marked.any() else float("nan")
         limit = Limit("fdr", value, LEVEL, df, count, LEVEL)
     elif threshold in ("2", "3"):
-        value = float(threshold)
-        level = float(lenth_ratios(lenth.count)[0].p(np.array(value))) if method == "lenth" and lenth else (
-            float(2 * stdtr(df, -value))
-        )  # fmt: skip
-        limit = Limit("se", value, level, df, count, some(value))
-        marked = np.nan_to_num(np.abs(t)) > value
+        at = np.array(float(threshold))
+        limit = Limit("se", float(at), float(alone(at)), df, count, float(some(at)))
+        marked = np.nan_to_num(np.abs(t)) > limit.value
     else:
-        limit = Limit("lenth" if method == "lenth" else "t", margin, LEVEL, df, count, some(margin))
+        kind = "t" if ratios is None else "lenth"
+        limit = Limit(kind, margin, LEVEL, df, count, float(some(np.array(margin))))
         marked = np.nan_to_num(np.abs(t)) > margin
     if not size.any():
         notes.append("the response is the same in every treatment")

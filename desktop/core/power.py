@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from desktop.core.arrays import Floats
-from desktop.core.effect_limits import LEVEL, t_limit
+from desktop.core.effect_limits import t_limit
 
 #: Defaults of the probability that an effect is found, and that the proposed replicates are enough.
 POWER, CONFIDENCE = 0.9, 0.9
@@ -29,11 +29,9 @@ def sigma_bound(sigma: float, df: float) -> float:
     return float(sigma * np.sqrt(df / chdtri(df, CONFIDENCE))) if df > 0 else float("nan")
 
 
-def power_of(
-    effect: float, sigma: float, treatments: int, replicates: int, level: float = LEVEL, lost: int = 0
-) -> float:
-    """Probability that a full effect of that size is found, with replicates as blocks and a few trials of
-    different treatments `lost`; NaN without degrees of freedom."""
+def power_of(effect: float, sigma: float, treatments: int, replicates: int, lost: int = 0) -> float:
+    """Probability that a full effect of that size is found at the 5 % level, with replicates as blocks and a
+    few trials of different treatments `lost`; NaN without degrees of freedom."""
     from scipy.special import nctdtr
 
     df = (treatments - 1) * (replicates - 1) - lost
@@ -42,7 +40,7 @@ def power_of(
     away = abs(effect) * np.sqrt(treatments * replicates) / (2 * sigma)
     # A trial has the weight 2 / N in an effect; its prediction by the others has a variance of N / df.
     away /= np.sqrt(1 + lost / (df + 1))
-    limit = t_limit(df, level)
+    limit = t_limit(df)
     # Further out, the library cannot compute the distribution of t; the power is 1 there.
     if away > limit + 10:
         return 1.0

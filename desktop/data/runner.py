@@ -41,6 +41,8 @@ from desktop.progress import Cancelled, Progress
 OUTPUT, MOST_OUTPUT = 1 << 20, 64 << 20
 _TAIL = 1200
 _TICK = 0.01
+#: Runs of an estimate.
+ESTIMATES = 3
 #: Number of measurements of what the machine does by itself, and seconds of each.
 _BASES, _BASE_S = 8, 0.25
 
@@ -64,14 +66,13 @@ class Outcome:
 class Estimate:
     """From a few runs of the unperturbed program: seconds of one trial, their standard deviation, trials left
     and their seconds, and replicates that make three standard errors smaller than a tenth of the run with
-    90 % confidence: the standard deviation of `runs` runs is uncertain, so its upper bound is used."""
+    90 % confidence: the standard deviation of `ESTIMATES` runs is uncertain, so its upper bound is used."""
 
     run_s: float
     sigma_s: float
     left: int
     left_s: float
     replicates: int
-    runs: int
 
 
 def shown_commands(experiment: Experiment) -> tuple[str, ...]:
@@ -305,8 +306,8 @@ class Runner:
             remove()
             stopping.left(part)
 
-    def estimate(self, effect: float = 0.1, runs: int = 3, progress: Progress | None = None) -> Estimate:
-        """Run the unperturbed program a few times. `effect`: the least of interest, as a share of its time.
+    def estimate(self, progress: Progress | None = None) -> Estimate:
+        """Run the unperturbed program a few times.
 
         Raises
         ------
@@ -318,17 +319,15 @@ class Runner:
         with Journal(self.experiment) as journal:
             state = state_of(self.experiment, journal.trials)
             self.build(lowest, progress)
-            for _ in range(runs):
+            for _ in range(ESTIMATES):
                 outcome = self._run(lowest, progress)
                 if fault := self._fault(outcome):
                     raise RunError(f"the unperturbed program {fault}", file=self.experiment.folder)
                 times.append(outcome.wall_s)
-        mean = statistics.mean(times)
-        sigma = statistics.stdev(times) if runs > 1 else 0.0
+        mean, sigma = statistics.mean(times), statistics.stdev(times)
         left = state.planned - len(state.good)
-        treatments = self.experiment.design().runs
-        needed = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 and runs > 1 else 1
-        return Estimate(mean, sigma, left, left * mean, needed, runs)
+        needed = replicates_for(sigma, 0.1 * mean, self.experiment.design().runs, ESTIMATES - 1)
+        return Estimate(mean, sigma, left, left * mean, needed)
 
     # --- the trials ---
 

@@ -497,7 +497,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         def work(runner: Runner, progress: Progress) -> Estimate:
             runner.check(progress)
-            return runner.estimate()
+            return runner.estimate(progress)
 
         self._run("Checking", work, lambda estimate: self._show(estimate=estimate, note="the check passed"))
 

@@ -53,7 +53,7 @@ def test_masks_say_what_the_runs_say(count, data):
     assert design.resolution == min(lengths, default=0)
     assert list(design.word_lengths) == [lengths.count(i + 1) for i in range(max(lengths, default=0))]
     assert design.unperturbed >= 0
-    for same in design.aliases(2):
+    for same in design.aliases():
         columns = [design.column(members) for members in same]
         assert all(abs(int(c @ columns[0])) == design.runs for c in columns)
     mains, pairs = design.clear

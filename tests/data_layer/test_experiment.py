@@ -332,7 +332,7 @@ def test_nothing_runs_beside_another_run(tmp_path):
 def test_a_description_may_change_until_there_are_trials(tmp_path):
     experiment = small(tmp_path)
     Runner(experiment).check()
-    Runner(experiment).estimate(runs=1)
+    Runner(experiment).estimate()
     (tmp_path / "program.sh").write_text(SCRIPT + "# mended\n")
     changed = replace(experiment, plan=Plan(replicates=1, seed=9))
     write_experiment(changed)

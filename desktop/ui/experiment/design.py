@@ -22,6 +22,7 @@ from desktop.core.units import count, digits, quantity, with_unit
 from desktop.data.atomic import write_bytes
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import Experiment, Factor, Plan
+from desktop.data.runner import ESTIMATES
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, described
 from desktop.ui.pages import (
@@ -307,7 +308,7 @@ class DesignStep(Step):
             return math.inf
         if new.effects is not None and new.effects.df > 0:
             return float(new.effects.df)
-        return math.inf if new.estimate is None else new.estimate.runs - 1.0
+        return math.inf if new.estimate is None else ESTIMATES - 1.0
 
     def _show_advice(self, new: ExperimentSnapshot) -> None:
         """Show the recommended design, with the reason."""
