@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,9 +136,7 @@ def _stored(
     path = path.absolute()
     if format_id is None and is_store(path):
         return open_store(path)
-    if path.is_dir() and not opens(path):
-        path, member = _trace_in(path, "a folder", format_id, member, progress), None
-    source = _Source(path, format_id, time_unit, member)
+    source = _chosen(path, progress, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists() and not force:
@@ -169,9 +167,17 @@ def files_of(
     path = path.absolute()
     if format_id is None and is_store(path):
         return [(path.resolve(), path.stat().st_size)]
+    stamp = _chosen(path, progress, format_id, time_unit, member).stamp()
+    return [(Path(name), size) for name, size, _ in stamp]
+
+
+def _chosen(
+    path: Path, progress: Progress, format_id: str | None, time_unit: str, member: str | None
+) -> _Source:
+    """The source to open; of a folder that is no trace itself the trace in it."""
     if path.is_dir() and not opens(path):
         path, member = _trace_in(path, "a folder", format_id, member, progress), None
-    return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
+    return _Source(path, format_id, time_unit, member)
 
 
 def import_all(
@@ -453,10 +459,9 @@ def _workers(workers: int | None, scheduler: str | None) -> _Workers:
 
 def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, workers: _Workers) -> None:
     about = Source(str(source.place), source.place.name, sum(size for _, size, _ in stamp), files=stamp)
+    files = [Path(name) for name, _, _ in stamp] if source.place == source.path else [source.path]
     with (
-        _Hash(
-            [Path(name) for name, _, _ in stamp] if source.place == source.path else [source.path]
-        ) as digest,
+        _hashing(files) as digest,
         source.unpacked(target, progress) as (trace, importer, left),
         ExitStack() as stack,
         StoreWriter(target, about, importer, (*DIGESTS, NestingDigest)) as writer,
@@ -488,7 +493,9 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, wor
                     mended.tell()
             elif writer.repair:
                 curve.tell()
-        about.sha256 = digest.result(progress)
+        while not wait((digest,), 0.05).done:
+            progress.step(1.0, 1.0, "source hash")
+        about.sha256 = digest.result()
         if source.stamp() != stamp:
             writer.report.add(
                 "source changed", "notice", "The source was changed while it was imported; import it again."
@@ -619,39 +626,25 @@ def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
     )
 
 
-class _Hash:
-    """SHA-256 of all files, one after the other, computed during the import."""
+@contextmanager
+def _hashing(files: Sequence[Path]) -> Iterator[Future[str]]:
+    """SHA-256 (hexadecimal) of all files, one after the other, computed meanwhile; "" if the importer could
+    read them but this cannot."""
+    stop = Event()
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = files
-        self._digest = hashlib.sha256()
-        self._stop = Event()
-        self._error: OSError | None = None
-        self._thread = Thread(target=self._run, name="source hash", daemon=True)
-
-    def __enter__(self) -> _Hash:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def digest() -> str:
+        whole, room = hashlib.sha256(), memoryview(bytearray(_HASHED_AT_ONCE))
         try:
-            room = memoryview(bytearray(_HASHED_AT_ONCE))
-            for path in self._files:
+            for path in files:
                 with path.open("rb", buffering=0) as file:
-                    while count := file.readinto(room):
-                        if self._stop.is_set():
-                            return
-                        self._digest.update(room[:count])
-        except OSError as error:
-            self._error = error
+                    while not stop.is_set() and (count := file.readinto(room)):
+                        whole.update(room[:count])
+        except OSError:
+            return ""
+        return whole.hexdigest()
 
-    def result(self, progress: Progress) -> str:
-        """Hexadecimal; empty if the files could be read by the importer but not here."""
-        while self._thread.is_alive():
-            progress.step(1.0, 1.0, "source hash")
-            self._thread.join(0.05)
-        return "" if self._error else self._digest.hexdigest()
+    with ThreadPoolExecutor(1, "source hash") as pool:
+        try:
+            yield pool.submit(digest)
+        finally:
+            stop.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PhaseStatistics:
 NO_STATS = PhaseStatistics()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class StatisticsRequest:
     """Everything that an answer depends on. `iterations`: of the run, if they have been found;
     `causality`, `causes`: who waited for whom, and what caused it, if that has been found. `called`: what
@@ -107,14 +107,6 @@ class StatisticsRequest:
     words: Explanation | None = field(default=None, compare=False)
     iterations: Iterations | None = field(default=None, compare=False)
     previous: PhaseStatistics = field(default=NO_STATS, compare=False)
-
-    def same(self, other: StatisticsRequest | None) -> bool:
-        return other is not None and all(
-            getattr(self, one.name) is getattr(other, one.name)
-            or getattr(self, one.name) == getattr(other, one.name)
-            for one in fields(self)
-            if one.compare
-        )
 
     def answer(
         self, source: Statistics, job: Job, tell: Callable[[PhaseStatistics], None]

@@ -873,7 +873,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._causes_of(snapshot.run) if waits else None, called,
             statistics.words if same and statistics.run is snapshot.run else None, iterations, statistics,
         )  # fmt: skip
-        return None if request.same(self._last_request) else request
+        return None if request == self._last_request else request
 
     def _request_statistics(self, request: StatisticsRequest) -> None:
         """Of requests in quick succession (while n is dragged) only the last is answered."""

@@ -2,8 +2,7 @@
 
 HDF5 cannot change a file that others have open, and a file is lost if the process is killed while it does. So
 the writer of a store lays out one dataset of bytes, ``/kept``, which HDF5 never touches again: its bytes are
-written directly to their place in the file. HDF5 reads the file whatever
-they are.
+written directly to their place in the file. HDF5 reads the file whatever they are.
 
 An entry begins at a multiple of `STEP` and wraps around at the end of the space. It is `_HEAD` (mark, key,
 number, bytes of content, SHA-256 of these and the content), then the content. It is written after the entry

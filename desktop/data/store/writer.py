@@ -95,7 +95,7 @@ class StoreWriter(Description):
         self.path = path
         self._only = only
         super().__init__(source, ImporterInfo(importer.id, importer.version))
-        self._digests = [digest(self) for digest in digests]
+        self.digests = [digest(self) for digest in digests]
         self._beside = ThreadPoolExecutor(1, "digests")
         self._behind: deque[Future[None]] = deque()  # blocks that the digests have not seen yet
         self._completed = False
@@ -193,7 +193,7 @@ class StoreWriter(Description):
         rows = block[next(iter(block))].size
         if rows == 0:
             return
-        beside = bool(self._digests) and rows >= BESIDE
+        beside = bool(self.digests) and rows >= BESIDE
         if beside:
             # The importer may reuse its arrays.
             block = {n: column.copy() if column is columns[n] else column for n, column in block.items()}
@@ -204,12 +204,12 @@ class StoreWriter(Description):
                 self._close_calls()
             writer.append(location, block)
         self._count(table, location, block)
-        if self._digests:
+        if self.digests:
             self._digest(table, location, block, beside)
 
     def _digest(self, table: str, location: int, block: dict[str, AnyArray], beside: bool) -> None:
         def take() -> None:
-            for digest in self._digests:
+            for digest in self.digests:
                 digest.take(table, location, block)
 
         if not beside:
@@ -224,12 +224,8 @@ class StoreWriter(Description):
         while len(self._behind) > most:
             self._behind.popleft().result()
 
-    @property
-    def digests(self) -> Sequence[Digest]:
-        return self._digests
-
     def _release(self) -> None:
-        for digest in self._digests:
+        for digest in self.digests:
             digest.release()
 
     # EventSource
@@ -360,7 +356,7 @@ class StoreWriter(Description):
                 location.last = max(span[1], span[1] if location.last is None else location.last)
             if not location.records:
                 location.records = tally.enter + tally.leave + tally.sent + tally.received + tally.collectives
-        for digest in self._digests:
+        for digest in self.digests:
             digest.finish()
 
     def _finish(self) -> None:
