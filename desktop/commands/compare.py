@@ -96,8 +96,9 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     """
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
+    from desktop.core.run_difference import explain_differences
     from desktop.workbench.model import run_keys
-    from desktop.workbench.run_comparison import labels_of, load_phased, pairs_by_run
+    from desktop.workbench.run_comparison import labels_of, load_costs, load_phased, pairs_by_run
 
     members, matched, axis, reference, share = select(options)
     if len(members) < 2:
@@ -118,6 +119,9 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         if not 1 <= k <= len(runs) or k - 1 == reference:
             raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")
         fixed[k - 1] = (*fixed.get(k - 1, ()), (of, phase))
+    for k, (one, _, project) in enumerate(members):
+        costs = load_costs(one.trace, one.project.rules, runs[k].curve.span, project, progress)
+        runs[k] = replace(runs[k], costs=costs)
     alignment = align(runs, reference, fixed)
     placement = place(alignment, axis, share=share)
     cells = [{name: getattr(cell, name) for name in COLUMNS} for cell in table(alignment)]
@@ -138,6 +142,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
             }
             for k, (one, m) in enumerate(zip(runs, alignment.matchings, strict=True))
         ],
+        "sentences": explain_differences(alignment),
         "differences": _differences(alignment, placement),
         "cells": cells,
     }  # fmt: skip
@@ -199,7 +204,7 @@ def select(options: argparse.Namespace) -> tuple[list[Member], tuple[Matched, ..
 
 def result_lines(result: JSON) -> list[str]:
     """The comparison as lines for a person, within 100 columns."""
-    lines = []
+    lines = [*map(printable, result["sentences"]), ""]
     plain = result["curve"] == "computing"
     for k, one in enumerate(result["runs"], 1):
         mark = ", the reference" if one["run"] == result["reference"] else ""

@@ -73,3 +73,12 @@ class Charges:
     def lost_s(self) -> float:
         """Processor-seconds without computing."""
         return self.whole_s - self.computing * self.duration_s
+
+
+@dataclass(frozen=True)
+class RunCosts:
+    """Processor-seconds of a run by activity (number of an account, name of a region) and name of a location:
+    its own time, and the time that others wait for it."""
+
+    processors: float
+    times: dict[tuple[int, str, str], Floats]

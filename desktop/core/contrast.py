@@ -25,6 +25,8 @@ from desktop.core.phases import PhaseFit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from desktop.core.charges import RunCosts
+
 
 #: Axes: times as in the traces; from each run's start; in parts of each run; corresponding phases aligned and
 #: scaled to the reference's, with gaps where a run has no such phase.
@@ -33,13 +35,15 @@ AXES = ("absolute", "start", "normalised", "phases")
 
 @dataclass(frozen=True, eq=False)
 class Phased:
-    """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if unknown."""
+    """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if unknown;
+    `costs`: where its time goes, None if unknown."""
 
     name: str
     curve: StepCurve
     fit: PhaseFit
     program: frozenset[str] = frozenset()
     system: str = ""
+    costs: RunCosts | None = None
 
     @cached_property
     def rows(self) -> tuple[PhaseRow, ...]:

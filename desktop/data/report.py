@@ -33,6 +33,7 @@ from desktop import resources
 from desktop.core import bases
 from desktop.core.accounts import Account
 from desktop.core.arrays import Bytes
+from desktop.core.charges import RunCosts
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
 from desktop.core.explanation import CauseText, Explanation
@@ -43,6 +44,7 @@ from desktop.core.phases import AS_SUGGESTED, PhaseFit
 from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
+from desktop.core.run_difference import explain_differences
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, quantity, seconds, tenth, unbroken
 from desktop.core.units import format_number as _number
@@ -54,7 +56,7 @@ from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import Material, Subject, gather
 from desktop.data.naming import location_name
-from desktop.data.root_causes import explain
+from desktop.data.root_causes import costs, explain
 from desktop.data.speaking import notes
 from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
 from desktop.data.style_sheet import POLICY
@@ -330,7 +332,9 @@ def compose(
         stories.append(run.story(of_run, f"{subject.title}: " if several else ""))
         pictures += sum(isinstance(block, Picture) for section in of_run for block in section.blocks)
         program = frozenset(region.name for region in run.store.regions)
-        phased.append(Phased(subject.title, run.material.curve, run.material.fit, program))
+        curve = run.material.curve
+        costs = run.costs() if compare is not None and len(subjects) > 1 else None
+        phased.append(Phased(subject.title, curve, run.material.fit, program, costs=costs))
         finding = finding or run.finding()
         run.forget()
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
@@ -403,7 +407,7 @@ def _compared(
     figure is used."""
     alignment, cells = contrast.alignment, table(contrast.alignment)
     reference = alignment.runs[alignment.reference].name
-    findings = [_run_finding(cell, reference) for cell in cells if cell.phase == 0 and cell.run != reference]
+    findings = explain_differences(alignment)
     blocks: list[Block] = [Points(tuple(findings), "summary")]
     slides = []
     if "comparison" in contents.figures:
@@ -504,18 +508,6 @@ def _over_p(
     return [Section("Phases over p", tuple(blocks))]
 
 
-def _run_finding(cell: Cell, reference: str) -> str:
-    """How a whole run differs from the reference, in a sentence."""
-    longer = (
-        "as long as" if cell.duration_ratio == 1 else f"{_number(cell.duration_ratio, 3)} times as long as"
-    )
-    more = "as much" if cell.work_ratio == 1 else f"{_number(cell.work_ratio, 3)} times as much"
-    return (
-        f"{cell.run} takes {seconds(cell.duration_s)}, {longer} {reference}, and computes {more} "
-        f"processor time, {percent(cell.efficiency)} of what it has."
-    )
-
-
 def provenance(command: str) -> Section:
     """The versions used to make a report, and the command line that makes it again, if there is one."""
     versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
@@ -550,6 +542,12 @@ class _Run:
     def forget(self) -> None:
         """Free what has been used."""
         self.statistics, self.stats, self.ranges = Statistics(self.store), [], []
+
+    def costs(self) -> RunCosts | None:
+        """Where the time goes, if statistics are in the report."""
+        return (
+            costs(self.statistics, self.use, self.material.curve.span) if self.contents.statistics else None
+        )
 
     def name(self, location: int) -> str:
         return location_name(self.store.locations[location])

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from desktop.core.accounts import WAITING, Account
 from desktop.core.arrays import Flags, Ints
-from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges
+from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges, RunCosts
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.root_causes import Naming
+from desktop.core.run_difference import run_costs
 from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
 from desktop.data.causality import Causality, Replayed
 from desktop.data.classify import mpi_call
@@ -75,6 +76,23 @@ def explain(
     ranges = statistics.ranges(spans, use, progress, causality=causality)
     charged = charges(statistics.store, causality, use, ranges, progress)
     return explanation(charged, names, naming(statistics.store, called or {}))
+
+
+def costs(
+    statistics: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+) -> RunCosts | None:
+    """Where the time of a range of a run goes (seconds on the axis of the curve); None for a curve.
+
+    Raises
+    ------
+    ValueError : the range contains no tick of the curve.
+    """
+    progress, store = progress or Progress(), statistics.store
+    if statistics.of_curve:
+        return None
+    causality = statistics.causality(use, progress)
+    ranges = statistics.ranges([span], use, progress, causality=causality)
+    return run_costs(charges(store, causality, use, ranges, progress)[0], naming(store, {}))
 
 
 def charges(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from desktop.ui.compare.systems_dialog import SystemsDialog
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
-from desktop.ui.pages import button, choices, divided, first_page, labelled, quiet, refill, set_up
+from desktop.ui.pages import button, choices, divided, first_page, labelled, quiet, refill, set_up, stacked
 from desktop.ui.tables import tab_separated
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 from desktop.workbench.run_comparison import MOST, ComparisonSnapshot
@@ -38,6 +39,8 @@ from desktop.workbench.run_comparison import MOST, ComparisonSnapshot
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
 
+#: Sentences on differences above the plots; its tip has all.
+SENTENCES = 3
 _TITLE = "Compare runs – Phasewright"
 
 
@@ -76,8 +79,13 @@ class ComparePage(Page):
             rowSelected=self._select_row, selectionChanged=lambda _: self._show_selection(),
         )  # fmt: skip
         self.table = set_up(CellsTable(), pairChosen=self._pair, rowSelected=self.view.set_row)
+        self.answer = quiet(
+            objectName="answer", textFormat=Qt.TextFormat.PlainText, margin=4,
+            font=set_up(self.font(), bold=True),
+        )  # fmt: skip
+        plots = stacked(self.answer, (self.view, 1))
         self.split = divided(
-            Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down", sizes=[620, 380]
+            Qt.Orientation.Vertical, (plots, 2), (self.table, 1), objectName="down", sizes=[620, 380]
         )
         self.phases = PhasesView()
         self.phases.back.clicked.connect(lambda: self.show_over_p(False))
@@ -154,6 +162,11 @@ class ComparePage(Page):
         comparison = new.comparison
         if new.alignment is not old.alignment or new.placement is not old.placement:
             self._show_answer(new)
+        if new.sentences != old.sentences:
+            text = "\n".join(new.sentences)
+            self.answer.setText("\n".join(new.sentences[:SENTENCES]))
+            self.answer.setToolTip(html.escape(text) if len(new.sentences) > SENTENCES else "")
+        self.answer.setVisible(bool(new.sentences))
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
         self._pages.setCurrentIndex(0 if new.alignment is None else 1 + self.over_p)
         self.over_p_button.setEnabled(new.alignment is not None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
@@ -37,11 +37,13 @@ from desktop.workbench.model import (
 from desktop.workbench.workbench import Workbench
 
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
+    from desktop.core.charges import RunCosts
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm
     from desktop.data.store import TraceStore
+    from desktop.data.utilization import Rules
 
     #: A fit, and how firm its breakpoints are over runs of the same program.
     _Repeated: TypeAlias = tuple[PhaseFit | None, tuple[Firm | None, ...]]
@@ -63,8 +65,9 @@ class ComparedRun:
 
 @dataclass(frozen=True, eq=False)
 class ComparisonSnapshot:
-    """What is to be shown. `keys`: of the compared runs, in the order of `alignment.runs`. `outdated`: pairs
-    set by hand that wait for as many phases as they were set for. While `refining`, the answer is older than
+    """What is to be shown. `keys`: of the compared runs, in the order of `alignment.runs`. `sentences`: how
+    much longer runs take than the reference, and why. `outdated`: pairs set by hand that wait for as many
+    phases as they were set for. While `refining`, the answer is older than
     the question; `problem`: one sentence."""
 
     comparison: Comparison = field(default_factory=Comparison)
@@ -73,6 +76,7 @@ class ComparisonSnapshot:
     alignment: Alignment | None = None
     placement: Placement | None = None
     cells: tuple[Cell, ...] = ()
+    sentences: tuple[str, ...] = ()
     outdated: int = 0
     refining: bool = False
     task: Task | None = None
@@ -96,9 +100,11 @@ class RunComparison(Bench[ComparisonSnapshot]):
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(ComparisonSnapshot(), deliver, {"compare": executor} if executor else None)
+        lanes = {"compare": executor, "costs": executor} if executor else None
+        super().__init__(ComparisonSnapshot(), deliver, lanes)
         self._bench, self._projects = bench, projects
-        self._comparing = self._lane("compare")
+        self._comparing, self._charging = self._lane("compare"), self._lane("costs")
+        self._costs: tuple[tuple[_CostRequest, RunCosts | None], ...] = ()
         self._loaded: tuple[_LoadedRun, ...] = ()
         self._last_request: tuple[object, ...] = ()
         self._watched = False
@@ -112,7 +118,8 @@ class RunComparison(Bench[ComparisonSnapshot]):
     def forget(self) -> None:
         """Close the comparison and drop its results."""
         self._comparing.cancel()
-        self._watched, self._last_request, self._loaded = False, (), ()
+        self._charging.cancel()
+        self._watched, self._last_request, self._loaded, self._costs = False, (), (), ()
         self.snapshot = ComparisonSnapshot()
 
     def close(self) -> None:
@@ -211,8 +218,9 @@ class RunComparison(Bench[ComparisonSnapshot]):
         if len(requests) < 2:
             self._comparing.cancel()
             self._show(
-                keys=(), alignment=None, placement=None, cells=(), refining=False, task=None, problem=""
-            )
+                keys=(), alignment=None, placement=None, cells=(), sentences=(), refining=False, task=None,
+                problem="",
+            )  # fmt: skip
             return
         placed, loaded = self.snapshot.placement, self._loaded
         path, current = self._projects.path, self._projects.current
@@ -231,6 +239,8 @@ class RunComparison(Bench[ComparisonSnapshot]):
             self._loaded, repeated, answer = outcome
             self._bench.know_repeats(*repeated)
             self._show(**answer, refining=False, task=None, problem="")
+            if watched:
+                self._charge([one.request.run for one in self._loaded], path)
 
         def failed(error: BaseException) -> None:
             self._show(problem=problem_text(error, OSError) if watched else "", refining=False, task=None)
@@ -244,8 +254,48 @@ class RunComparison(Bench[ComparisonSnapshot]):
             lambda task: self._show(task=task),
         )
 
+    def _charge(self, runs: Sequence[KeptRun], path: Path | None) -> None:
+        """Say, beside the window, also why runs take longer."""
+        alignment, known = self.snapshot.alignment, self._costs
+        assert alignment is not None
+        requests = [
+            _CostRequest(run.trace, run.project.rules, one.curve.span)
+            for run, one in zip(runs, alignment.runs, strict=True)
+        ]
+
+        def work(job: Job) -> tuple[tuple[tuple[_CostRequest, RunCosts | None], ...], tuple[str, ...]]:
+            from desktop.core.run_difference import explain_differences
+
+            costs = []
+            for k, request in enumerate(requests):
+                had = [one for asked, one in known if asked == request]
+                share = Share(job, k / len(requests), (k + 1) / len(requests))
+                costs.append(had[0] if had else load_costs(*request, path, share))
+            charged = zip(alignment.runs, costs, strict=True)
+            runs = tuple(replace(run, costs=one) for run, one in charged)
+            sentences = explain_differences(replace(alignment, runs=runs))
+            return tuple(zip(requests, costs, strict=True)), tuple(sentences)
+
+        def done(outcome: tuple[tuple[tuple[_CostRequest, RunCosts | None], ...], tuple[str, ...]]) -> None:
+            self._costs, sentences = outcome
+            if self.snapshot.alignment is alignment:
+                self._show(sentences=sentences, task=None)
+
+        def failed(error: BaseException) -> None:
+            self._show(problem=problem_text(error, OSError), task=None)
+
+        self._charging.submit("Why runs differ", work, done, failed, lambda task: self._show(task=task))
+
 
 # ---- the work itself
+
+
+class _CostRequest(NamedTuple):
+    """Of which trace, by which rules and in which range (s) costs are."""
+
+    trace: TraceId
+    rules: Rules | None
+    span: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -300,6 +350,7 @@ def _answer(
     """Fields of the snapshot, if `whole`; else only what the plot of the shown run needs, of those runs that
     can be read."""
     from desktop.core.contrast import table
+    from desktop.core.run_difference import explain_differences
 
     loaded = []
     for k, request in enumerate(requests):
@@ -321,6 +372,7 @@ def _answer(
         "alignment": alignment,
         "placement": _drawable(contrast.placement),
         "cells": tuple(table(alignment)),
+        "sentences": tuple(explain_differences(alignment)),
         "outdated": len(ours) - held,
     }
     return tuple(loaded), _repeated(requests, alignment), answer
@@ -411,6 +463,25 @@ def load_curve(
         curve = build_curve(store, use, run.project.curve, progress)
         curve = curve if run.project.limit is None else curve.window(*run.project.limit)
         return curve, structure(store, use, progress).landmarks(curve, marks_of(run.project.annotations))
+
+
+def load_costs(
+    trace: TraceId, rules: Rules | None, span: tuple[float, float], project: Path | None, progress: Progress
+) -> RunCosts | None:
+    """Where the time of a range of a run goes (seconds); None for a curve. `project`: as in `load_curve`.
+
+    Raises
+    ------
+    ProjectError, DesktopError, ValueError : as `load_curve`.
+    """
+    from desktop.data.opening import open_trace
+    from desktop.data.root_causes import costs
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import Rules, build
+
+    place = compared_trace(trace, project)
+    with open_trace(place, progress, **asdict(trace.options)) as store:
+        return costs(Statistics(store), build(store, rules or Rules(), progress), span, progress)
 
 
 def phased(

@@ -484,8 +484,8 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     assert told["runs"][1]["breaks_s"] == [0, 2, 6]
     page = out.read_text(encoding="utf-8")
     assert told["figures"][-1]["figure"] == "comparison"
-    assert told["figures"][-1]["finding"].startswith(
-        "two.csv takes 6 s, 2 times as long as one.csv, and computes"
+    assert told["figures"][-1]["finding"] == (
+        "two.csv takes 6 s on 3 processors, 3 s longer than one.csv on 8 (2 times)."
     )
     assert "Phases of the compared runs" in page
     assert "look &lt;here&gt;" in page and "look <here>" not in page

@@ -41,7 +41,8 @@ LATENCY, OVERHEAD, PER_BYTE, STAGE = 20e-6, 5e-6, 1e-9, 15e-6
 
 @dataclass
 class Recording:
-    """What happened. `events`, `messages`: rows of each rank, times in seconds. `truth`: label, seconds."""
+    """What happened. `events`, `messages`, `collectives` (begin, end, bytes): rows of each rank, times in
+    seconds. `truth`: label, seconds."""
 
     name: str
     ranks: int
@@ -49,6 +50,7 @@ class Recording:
     messages: list[list[tuple[float, int, int, int, int]]]
     marks: dict[str, list[float]] = field(default_factory=dict)
     which: dict[str, str] = field(default_factory=dict)
+    collectives: list[list[tuple[float, float, int]]] = field(default_factory=list)
 
     @property
     def duration(self) -> float:
@@ -75,7 +77,8 @@ def simulate(
     speed = np.exp(chance.normal(0, noise / 5, ranks))
     runs = [program(r, ranks, np.random.default_rng(seed)) for r in range(ranks)]
     now = chance.uniform(0, 1e-4, ranks).tolist()
-    out = Recording(name, ranks, [[] for _ in range(ranks)], [[] for _ in range(ranks)])
+    out = Recording(name, ranks, *([[] for _ in range(ranks)] for _ in range(2)))
+    out.collectives = [[] for _ in range(ranks)]
     box: dict[tuple[int, int, int], list[tuple[float, int, int]]] = {}  # to, from, tag: arrivals in order
     waits: dict[int, tuple[Any, ...]] = {}
     together: dict[int, list[int]] = {}
@@ -83,7 +86,8 @@ def simulate(
     answer: list[Any] = [None] * ranks
     for r in range(ranks):
         out.events[r].append((now[r], 0, "main"))
-    ready = [(now[r], r) for r in range(ranks)]
+    # Time, rank, and whether a message may have ended its waiting: then it may already have gone on.
+    ready = [(now[r], r, False) for r in range(ranks)]
     heapq.heapify(ready)
 
     def called(r: int, begin: float, end: float, region: str) -> None:
@@ -97,7 +101,7 @@ def simulate(
         out.messages[r].append((end, int(MessageKind.RECV), key[1], key[2], size))
         called(r, now[r], end, "MPI_Recv")
         answer[r] = key[1], number
-        heapq.heappush(ready, (end, r))
+        heapq.heappush(ready, (end, r, False))
 
     def waiting(r: int) -> tuple[int, int, int] | None:
         """The message that a rank that waits can have."""
@@ -109,12 +113,14 @@ def simulate(
         return min(there)[1] if there else None
 
     while ready:
-        _, r = heapq.heappop(ready)
+        _, r, woken = heapq.heappop(ready)
         if r in waits:
             key = waiting(r)
             if key is not None:
                 del waits[r]
                 received(r, key)
+            continue
+        if woken:
             continue
         try:
             step = runs[r].send(answer[r])
@@ -142,7 +148,7 @@ def simulate(
             travel = LATENCY * float(np.exp(chance.normal(0, noise)))
             box.setdefault((to, r, tag), []).append((end + travel, size, number[0] if number else 0))
             if to in waits:
-                heapq.heappush(ready, (max(now[to], end + travel), to))
+                heapq.heappush(ready, (max(now[to], end + travel), to, True))
         elif kind in ("recv", "any"):
             waits[r] = step
         elif kind == "all":
@@ -154,17 +160,19 @@ def simulate(
                 cost = STAGE * np.log2(ranks) + step[2] * PER_BYTE * (ranks if step[1] == "Alltoall" else 2)
                 end = max(now) + cost * float(np.exp(chance.normal(0, noise)))
                 for m in range(ranks):
-                    called(m, now[m], end + float(chance.uniform(0, 5e-6)), f"MPI_{step[1]}")
-                    heapq.heappush(ready, (now[m], m))
+                    begin = now[m]
+                    called(m, begin, end + float(chance.uniform(0, 5e-6)), f"MPI_{step[1]}")
+                    out.collectives[m].append((begin, now[m], step[2]))
+                    heapq.heappush(ready, (now[m], m, False))
             continue
         else:
             raise ValueError(f"no such step: {step}")
-        heapq.heappush(ready, (now[r], r))
+        heapq.heappush(ready, (now[r], r, False))
     return out
 
 
-def write(run: Recording, path: Path) -> Path:
-    """The recording as an imported store."""
+def write(run: Recording, path: Path, *, collectives: bool = False) -> Path:
+    """The recording as an imported store, with its collective operations or as by a tracer without them."""
     with StoreWriter(path, Source(run.name, run.name), ImporterInfo("made", "1"), DIGESTS) as writer:
         writer.describe(ticks_per_second=1e9)
         names: dict[str, int] = {}
@@ -190,6 +198,19 @@ def write(run: Recording, path: Path) -> Path:
             columns |= {"peer": table[:, 2].astype(np.int32), "tag": table[:, 3], "bytes": table[:, 4]}
             nothing = np.zeros(len(sent), np.uint32)
             writer.append("messages", r, communicator=nothing, request=nothing.astype(np.uint64), **columns)
+        for r, rows in enumerate(run.collectives if collectives else ()):
+            if not rows:
+                continue
+            begin, end, size = zip(*rows, strict=True)
+            size = np.array(size, np.int64)
+            writer.append(
+                "collectives", r, begin=np.array([round(1e9 * t) for t in begin], np.int64),
+                end=np.array([round(1e9 * t) for t in end], np.int64),
+                # All members wait for all here, whatever the operation.
+                operation=np.full(len(rows), writer.text("MPI_Allreduce"), np.uint32),
+                communicator=np.zeros(len(rows), np.uint32), root=np.zeros(len(rows), np.int32),
+                sent=size, received=size,
+            )  # fmt: skip
         writer.complete()
         keep(writer, Progress(), steps=steps_of(writer))
     return path

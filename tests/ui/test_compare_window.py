@@ -459,6 +459,26 @@ def test_durations_feed_the_factor_model(
     assert windows._open == []
 
 
+def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
+    qtbot: QtBot, main: TracePage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = [s.path for s in samples() if s.path.suffix == ".trf"]
+    for path in traces:
+        main.open_path(path) if main.workbench.snapshot.document is None else main.desk.projects.add_run(path)
+        settle(qtbot, main)
+    window = compare(qtbot, main)
+    qtbot.waitUntil(lambda: " a processor" in window.answer.text(), timeout=20_000)
+    assert cli.run(["compare", *map(str, traces), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["sentences"]
+    assert window.answer.text() == "\n".join(said) and window.answer.isVisible()
+    assert window.answer.textFormat() is Qt.TextFormat.PlainText, "names are of strangers"
+    window.bench.change(reference=window.snapshot.keys[1])
+    first = said[0].split(" takes ")[0]
+    qtbot.waitUntil(
+        lambda: f" than {first}" in window.answer.text() and " a processor" in window.answer.text()
+    )
+
+
 def test_bundled_traces_compare(qtbot: QtBot, main: TracePage) -> None:
     traces = [s.path for s in samples() if s.path.suffix == ".trf"]
     assert len(traces) == 2

@@ -1,0 +1,126 @@
+"""Why a run takes longer than another: parts that add up, and what is named first where that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.core.accounts import Account
+from desktop.core.charges import RunCosts
+from desktop.core.contrast import Phased, align
+from desktop.core.curve import StepCurve
+from desktop.core.phases import fit_breakpoints
+from desktop.core.run_difference import cost_differences, explain_differences
+from tests.benchmarks.run_differences import KINDS, outcomes
+from tests.programs.catalogue import DEVELOPMENT
+from tests.programs.unseen import UNSEEN
+
+KEYS = st.tuples(
+    st.sampled_from([int(one) for one in Account]), st.sampled_from(["", "a", "b"]), st.sampled_from("01")
+)
+TIMES = st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)).map(np.array)
+COSTS = st.builds(RunCosts, st.floats(1, 64), st.dictionaries(KEYS, TIMES, min_size=1, max_size=12))
+
+
+@settings(deadline=None)
+@given(COSTS, COSTS)
+def test_parts_add_up_to_the_difference(run: RunCosts, reference: RunCosts) -> None:
+    parts = cost_differences(run, reference)
+    own, waits = (
+        sum(run.times.values()) / run.processors - sum(reference.times.values()) / reference.processors
+    )
+    assert sum(one.own_s for one in parts) == pytest.approx(own, abs=1e-9)
+    assert sum(one.waits_s for one in parts) == pytest.approx(waits, abs=1e-9)
+    assert [abs(one.total_s) for one in parts] == sorted((abs(one.total_s) for one in parts), reverse=True)
+    back = cost_differences(reference, run)
+    assert sorted(one.total_s for one in back) == pytest.approx(
+        sorted(-one.total_s for one in parts), abs=1e-9
+    )
+
+
+def held(name: str, *widths: float, capacity: float = 4.0, costs: RunCosts | None = None) -> Phased:
+    """One phase for each width, on ever more processors."""
+    edges = np.append(0.0, np.cumsum(widths))
+    curve = StepCurve(edges, np.arange(1.0, len(widths) + 1), capacity)
+    return Phased(name, curve, fit_breakpoints(curve, edges.tolist(), "constant"), costs=costs)
+
+
+def costs(processors: float, *rows: tuple[Account, str, str, float, float]) -> RunCosts:
+    return RunCosts(
+        processors, {(int(a), region, where): np.array([own, waits]) for a, region, where, own, waits in rows}
+    )
+
+
+SLOW = costs(
+    2, (Account.COMPUTING, "relax", "rank 0", 1.0, 0.0), (Account.COMPUTING, "relax", "rank 1", 2.0, 1.0)
+)
+EVEN = costs(
+    2, (Account.COMPUTING, "relax", "rank 0", 1.0, 0.0), (Account.COMPUTING, "relax", "rank 1", 1.0, 0.0)
+)
+
+
+def test_the_sentence_names_the_cause_and_who_it_is() -> None:
+    runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 2.0, capacity=2.0, costs=SLOW)]
+    assert explain_differences(align(runs)) == [
+        "new takes 2 s, 1 s longer than old (2 times): computing in relax +1 s (500 ms of it waiting for "
+        "rank 1) a processor."
+    ]
+    assert explain_differences(align(runs, 1)) == [
+        "old takes 1 s, 1 s less than new (0.5 times): computing in relax −1 s (500 ms of it waiting for "
+        "rank 1) a processor."
+    ]
+
+
+def test_what_works_against_it_is_said_too() -> None:
+    moves = costs(
+        2, (Account.COMPUTING, "relax", "rank 0", 0.4, 0.0), (Account.COMPUTING, "relax", "rank 1", 0.4, 0.0),
+        (Account.MOVING, "MPI_Recv", "rank 0", 1.0, 0.0), (Account.MOVING, "MPI_Send", "rank 1", 1.2, 0.0),
+    )  # fmt: skip
+    runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 1.5, capacity=2.0, costs=moves)]
+    assert explain_differences(align(runs)) == [
+        "new takes 1.500 s, 500 ms longer than old (1.5 times): moving data in MPI_Send +1.1 s a processor; "
+        "against that computing in relax −600 ms a processor."
+    ]
+
+
+def test_regions_under_other_names_are_one_computing() -> None:
+    other = replace(SLOW, times={(a, "Working", where): time for (a, _, where), time in SLOW.times.items()})
+    runs = [held("old", 1.0, costs=EVEN), held("new", 2.0, costs=other)]
+    (sentence,) = explain_differences(align(runs))
+    assert "computing +1 s (500 ms of it waiting for rank 1)" in sentence
+
+
+def test_without_causes_durations_processors_and_phases_are_compared() -> None:
+    runs = [held("old", 2.0, 3.0), held("new", 2.0, 2.0, capacity=8.0), held("same", 2.0, 3.002)]
+    assert explain_differences(align(runs, fixed={1: [(0, 0), (1, 1)]})) == [
+        "new takes 4 s on 8 processors, 1 s less than old on 4 (0.8 times).",
+        "By phase: phase 2 −1 s.",
+        "same takes 5.002 s, as long as old.",
+    ]
+
+
+def test_equal_durations_with_other_parts() -> None:
+    lazy = costs(
+        2, (Account.COMPUTING, "relax", "rank 0", 1.0, 0.0), (Account.IO, "fwrite", "rank 1", 1.0, 0.0)
+    )
+    runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 1.0, capacity=2.0, costs=lazy)]
+    (sentence,) = explain_differences(align(runs))
+    assert sentence.startswith("new takes 1 s, as long as old, but not for the same reasons: ")
+    assert "I/O in fwrite +500 ms" in sentence and "computing in relax −500 ms" in sentence
+
+
+def test_changes_that_are_known_are_named_first(tmp_path: Path) -> None:
+    """A short version of the table in ``resources/docs/compare.md``."""
+    programs = {name: DEVELOPMENT[name] for name in ("pipeline", "bodies", "fft")} | {
+        "odd_even": UNSEEN["odd even"]
+    }
+    right = dict.fromkeys(KINDS, 0)
+    for _, _, truth, cause, named, _ in outcomes(programs, (0.02,), tmp_path):
+        assert named, (truth, cause)
+        right[truth.kind] += 1
+    assert all(right.values()), "each kind of change was seen"
