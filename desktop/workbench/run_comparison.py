@@ -177,6 +177,7 @@ class RunComparison(Bench[ComparisonSnapshot]):
     def cancel(self) -> None:
         """Give up what is being computed; what was shown stays."""
         self._comparing.cancel()
+        self._charging.cancel()
         self._show(task=None, refining=False, problem="the comparison was stopped, change something to go on")
 
     # ---- inside
@@ -245,6 +246,7 @@ class RunComparison(Bench[ComparisonSnapshot]):
         def failed(error: BaseException) -> None:
             self._show(problem=problem_text(error, OSError) if watched else "", refining=False, task=None)
 
+        self._charging.cancel()
         self._show(refining=watched)
         self._comparing.submit(
             "Comparing",

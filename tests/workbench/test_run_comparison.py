@@ -69,7 +69,11 @@ def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.
     first = run_comparison.snapshot
     assert first.alignment is not None and first.placement is not None and not first.problem
     assert [run.name for run in first.alignment.runs] == ["run0.csv", "run1.csv", "run2.csv"]
-    monkeypatch.setattr("desktop.workbench.run_comparison.load_curve", lambda *_: pytest.fail("read again"))
+    assert ["run1.csv takes 6 s" in first.sentences[0], "run2.csv takes 6 s" in first.sentences[1]] == [
+        True
+    ] * 2
+    for reads in ("load_curve", "load_costs"):
+        monkeypatch.setattr(f"desktop.workbench.run_comparison.{reads}", lambda *_: pytest.fail("read again"))
     run_comparison.refresh()
     assert run_comparison.snapshot.alignment is first.alignment, "nothing was asked"
     run_comparison.change(axis="normalised")
