@@ -233,8 +233,7 @@ class _LiveRun:
                 "edges": (curve.edges - curve.edges[0]) * curve.unit,
                 "level": curve.level.astype(np.float32),
             }
-        ends = curve.start + curve.duration
-        seen = envelope(curve).columns(np.linspace(curve.start, ends, columns + 1))
+        seen = envelope(curve).columns(np.linspace(*curve.span, columns + 1))
         return {
             "low": seen.minimum.astype(np.float32),
             "high": seen.maximum.astype(np.float32),

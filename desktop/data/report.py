@@ -839,7 +839,7 @@ class _Run:
         part = percent(curve.duration / whole.duration)
         return (
             f"The run takes {seconds(whole.duration)} {on}. Only {seconds(curve.duration)} of it ({part}) "
-            f"are analysed here, from {seconds(curve.start)} to {seconds(curve.start + curve.duration)}; "
+            f"are analysed here, from {' to '.join(map(seconds, curve.span))}; "
             f"everything stated about the run refers to this part."
         )
 
@@ -1193,10 +1193,9 @@ class _Run:
             yield Paragraph("The import found nothing to report.", "import")
 
     def _analysed(self) -> str:
-        curve = self.material.curve
         if self.subject.limit is None:
             return "the whole run"
-        return f"from {curve.start:.9g} to {curve.start + curve.duration:.9g}"
+        return "from {:.9g} to {:.9g}".format(*self.material.curve.span)
 
     def _options(self) -> ReportTable:
         subject, fit, rules = self.subject, self.material.fit, self.use.rules

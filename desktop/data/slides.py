@@ -206,26 +206,19 @@ class _Slides:
         """The section's figures, then its tables, each with its remarks below; lists separately."""
         if section.level == 1:
             self.heading(section.title)
-        tables: list[tuple[ReportTable, list[str]]] = []
-        alone: list[Block] = []
-        for block in section.blocks:
-            if isinstance(block, Picture):
-                self._picture(block.finding, block, draw(block))
-            elif isinstance(block, ReportTable):
-                tables.append((block, []))
+        for picture in section.blocks:
+            if isinstance(picture, Picture):
+                self._picture(picture.finding, picture, draw(picture))
+        tables: list[tuple[ReportTable, list[str]]]
+        tables = [(block, []) for block in section.blocks if isinstance(block, ReportTable)]
         texts_of_section = [block for block in section.blocks if not isinstance(block, Picture | ReportTable)]
-        for block in texts_of_section:
-            at = [texts for table, texts in tables if table.part == block.part]
-            if (
-                isinstance(block, Points)
-                or not tables
-                or any(isinstance(b, Points) for b in texts_of_section)
-            ):
-                alone.append(block)
-            else:
-                (at or [tables[-1][1]])[-1].append(block.text)
-        if alone:
-            self._text(section.title, alone)
+        remarks = [block for block in texts_of_section if not isinstance(block, Points)]
+        if texts_of_section and not (tables and len(remarks) == len(texts_of_section)):
+            self._text(section.title, texts_of_section)
+            remarks = []
+        for remark in remarks:
+            below = [texts for table, texts in tables if table.part == remark.part]
+            (below or [tables[-1][1]])[-1].append(remark.text)
         for table, texts in tables:
             title = table.title if section.title == table.title else f"{section.title}: {table.title}"
             self._table(title, table, texts)

@@ -79,7 +79,7 @@ def line_heights(curve: StepCurve) -> tuple[float, float]:
     known = curve.summaries.get("line heights")
     if isinstance(known, tuple):
         return known
-    edges = np.linspace(curve.start, curve.start + curve.duration, COLUMNS + 1)
+    edges = np.linspace(*curve.span, COLUMNS + 1)
     mean = envelope(curve).columns(edges).mean
     above = mean[mean > 0]
     heights = float(np.nanmax(mean)), float(above.min()) if above.size else math.nan

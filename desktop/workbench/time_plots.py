@@ -459,7 +459,7 @@ def _predicted(run: RunData, x: Floats) -> Iterator[SeriesData]:
     if run.predicted is not None and run.plain:
         curve = run.predicted.curve
         c = envelope(curve).columns(x)
-        yield SeriesData("predicted", x, c, "line", x[:-1] < curve.start + curve.duration)
+        yield SeriesData("predicted", x, c, "line", x[:-1] < curve.span[1])
 
 
 def _moved(run: RunData) -> Floats:
@@ -626,9 +626,7 @@ def figure_plot(
         c = material.contrast.placement
 
         def times(curve: StepCurve) -> Floats:
-            return column_times(
-                curve, max(curve.start, c.start), min(curve.start + curve.duration, c.end), columns
-            )
+            return column_times(curve, max(curve.start, c.start), min(curve.span[1], c.end), columns)
 
         return comparison(material.contrast, how or Comparing(), times, say)
     shows = FIGURES[figure]

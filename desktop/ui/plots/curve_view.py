@@ -155,11 +155,7 @@ class CurveView(TimePlot):
 
         A curve over the same time (rebuilt by other rules) keeps the visible range and its history.
         """
-        same_time = (
-            curve is not None
-            and self._curve is not None
-            and (curve.start, curve.duration) == (self._curve.start, self._curve.duration)
-        )
+        same_time = curve is not None and self._curve is not None and curve.span == self._curve.span
         self._curve = curve
         self._stack = dict(stack or {})
         if curve is not None and curve.quantity != PROCESSORS:
@@ -170,7 +166,7 @@ class CurveView(TimePlot):
             self._cursor = math.nan
             self._drag = None
             if curve is not None:
-                self._nav.reset(curve.start, curve.start + curve.duration)
+                self._nav.reset(*curve.span)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._describe()
         self._redraw()
@@ -647,7 +643,7 @@ class CurveView(TimePlot):
         """Draw the curve's columns on a sheet, of a grown curve only those that differ; returns the first one
         drawn."""
         assert self._curve is not None
-        end = m.x(self._curve.start + self._curve.duration) * sheet.image.devicePixelRatio()
+        end = m.x(self._curve.span[1]) * sheet.image.devicePixelRatio()
         axes = None if described is None else (described.axis, time_axis(m.a, m.b, words()))
         how = (
             sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid,
@@ -754,7 +750,7 @@ class CurveView(TimePlot):
     def _end_here(self, sheet: Raster, m: TimeMap) -> None:
         """Clear what lies behind the end of the run, where the axis is longer."""
         assert self._curve is not None
-        over = m.x(self._curve.start + self._curve.duration)
+        over = m.x(self._curve.span[1])
         if over < m.left + m.width - 1:
             with QPainter(sheet.image) as painter:
                 painter.fillRect(QRectF(over, 0, m.width - over, 1e4), QColor(self._theme.background))
