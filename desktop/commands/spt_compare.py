@@ -140,12 +140,10 @@ def processors(options: argparse.Namespace) -> Answer:
 def covariates(options: argparse.Namespace) -> Answer:
     """The regression on each covariate by itself, and the effects adjusted for it."""
     from desktop.core.covariates import covariate
-    from desktop.data.experiment import COVARIATES, JOURNAL
+    from desktop.data.experiment import COVARIATES, table_of
     from desktop.data.runs import read_runs
 
-    path = options.table / JOURNAL if options.table.is_dir() else options.table
-    path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
-    table = read_runs(path, response=options.response)
+    table = read_runs(table_of(options.table), response=options.response)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
     rows: list[JSON] = []
     lines: list[str] = []

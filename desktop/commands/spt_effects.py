@@ -29,7 +29,7 @@ INNER = ("each", "mean", "median", "minimum")
 def add_parts(part: Part) -> None:
     """Its arguments. `part` makes one of a name, a function and a text."""
     add = part("effects", effects, "what every delay does to the response")
-    add("runs RUNS.csv", "or the folder of an experiment that was run", type=Path)
+    add("runs RUNS.csv", "or an experiment that was run", type=Path)
     add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
     add("--response NAME")
     add("--factors NAMES", "columns that are factors (default: those of two levels)")
@@ -53,11 +53,10 @@ def effects(options: argparse.Namespace) -> Answer:
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, condensed, missing
     from desktop.data.answer import MeasuredResponse
-    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
+    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment, table_of
     from desktop.data.runs import kind_of, read_runs
 
-    if options.runs.is_dir():
-        options.runs /= JOURNAL
+    options.runs = table_of(options.runs)
     kind = options.table or kind_of(options.runs)
     if kind == "array":
         return _ranking(options)

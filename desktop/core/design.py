@@ -635,16 +635,17 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
     """Two-level designs of at least that resolution within the budget of runs, fewest runs first."""
     names = _named(factors)
     count = len(names)
-    offered = []
-    for base in range(max(1, count.bit_length()), count + 1):
-        runs = 1 << base
-        if runs > min(budget or MOST_RUNS, MOST_RUNS):
-            break
-        offered.append(regular(names, runs))
+    offered = [regular(names, runs) for runs in regular_sizes(count) if runs <= (budget or runs)]
     sizes = [runs for runs in _CYCLES if count < runs <= min(budget or runs, 1 << count)]
     offered += [plackett_burman(names, runs) for runs in sizes]
     enough = (design for design in offered if not 0 < design.resolution < resolution)
     return tuple(sorted(enough, key=lambda design: (design.runs, -design.resolution)))
+
+
+def regular_sizes(count: int) -> tuple[int, ...]:
+    """Numbers of runs of the regular designs of k factors, ascending."""
+    bases = range(max(1, count.bit_length()), min(count, MOST_RUNS.bit_length() - 1) + 1)
+    return tuple(1 << base for base in bases)
 
 
 def smallest_runs(count: int, resolution: int) -> int:
@@ -654,12 +655,10 @@ def smallest_runs(count: int, resolution: int) -> int:
     ------
     ValueError : there is none within `MOST_RUNS`.
     """
-    for base in range(max(1, count.bit_length()), count + 1):
-        if 1 << base > MOST_RUNS:
-            break
-        reached = regular(names_for(count), 1 << base).resolution
+    for runs in regular_sizes(count):
+        reached = regular(names_for(count), runs).resolution
         if reached == 0 or reached >= resolution:
-            return 1 << base
+            return runs
     raise ValueError(f"{count} factors need more than {MOST_RUNS} runs for resolution {roman(resolution)}")
 
 

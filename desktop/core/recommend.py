@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from desktop.core.design import Design, names_for, regular, roman
+from desktop.core.design import Design, names_for, regular, regular_sizes, roman
 from desktop.core.power import POWER, detectable
 from desktop.core.units import capital, count
 
 #: Defaults of the effect to be found and the noise of a trial, as shares of the run.
 EFFECT, NOISE = 0.02, 0.02
-#: Smallest and largest recommended number of replicates, and largest number of trials.
+#: Largest recommended number of treatments; smallest and largest of replicates; largest of trials.
+_MOST_RUNS = 128
 _REPLICATES = (2, 32)
 _MOST_TRIALS = 4096
 #: Largest listed number of words of a defining relation, and of alias sets.
@@ -125,7 +126,7 @@ def recommend(
     if not (noise > 0 and effect > 0):
         raise ValueError("the noise of a trial and the effect to be found must be positive")
     if resolutions is None:
-        sizes = [1 << base for base in range(max(1, count.bit_length()), min(count, 7) + 1)]
+        sizes = [runs for runs in regular_sizes(count) if runs <= _MOST_RUNS]
         resolutions = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]
 
     def one(runs: int, reached: int, replicates: int) -> Recommended:
@@ -151,4 +152,6 @@ def recommend(
         return min(enough, key=lambda r: (r.trials, -r.runs))
     if most:
         return min(most, key=lambda r: r.sees)
-    raise ValueError(f"there is no design of {count} factors with resolution {roman(resolution)} in 128 runs")
+    raise ValueError(
+        f"there is no design of {count} factors with resolution {roman(resolution)} in {_MOST_RUNS} runs"
+    )

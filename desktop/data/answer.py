@@ -220,7 +220,8 @@ def _cost(
     """What a delay there costs, for a length that is easy to imagine; for a setting, what changes."""
     one = factors.get(effect.term)
     share = effects.percent(effect)
-    of_run = f", {digits(abs(share), 3)} % of the run" if math.isfinite(share) else ""
+    # Amounts of other effects are in percent of the run.
+    of_run = f", {digits(abs(share), 3)} % of the run" if math.isfinite(share) and _plain(effects) else ""
     delay = delays_s.get(effect.term, 0.0)
     if delay > 0 and unit == "s" and effects.unperturbed > 0 and _plain(effects):
         rate = effect.value / delay
@@ -237,6 +238,7 @@ def _cost(
     if one is not None and not _is_delay(effect.term, factors):
         low, high = one.levels
         return f"{high} in place of {low} takes {amount} {'more' if effect.value > 0 else 'less'}{of_run}"
+    of_run = of_run if _plain(effects) else " of the run"
     return f"the delay there {'costs' if effect.value > 0 else 'saves'} {amount}{of_run}"
 
 

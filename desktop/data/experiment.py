@@ -946,6 +946,13 @@ def search(experiment: Experiment, response: str | None = None) -> ArraySearch:
     return array_search(experiment.names, experiment.design().levels, treatment, y)
 
 
+def table_of(path: Path) -> Path:
+    """The table of trials that is named: of an experiment, by its folder or description, its journal."""
+    if path.is_dir():
+        return path / JOURNAL
+    return path.with_name(JOURNAL) if path.name == DESCRIPTION else path
+
+
 def exclude(experiment: Experiment, order: int, reason: str) -> None:
     """Mark the trial that counts under this order as an outlier, with a reason; it will be run again.
 

@@ -19,7 +19,7 @@ from desktop.core.power import detectable
 from desktop.core.recommend import recommend
 from desktop.data.answer import MeasuredResponse, answer
 from desktop.data.confirm import CONFIRMATION, ChosenEffect, Prediction, judged, predicted, run_confirmation
-from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
+from desktop.data.experiment import JOURNAL, Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
 from desktop.data.runs import read_runs
 from desktop.workbench.pinning import region_seconds
@@ -102,10 +102,13 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
     found = analyse(to_trials(experiment))
     said = MeasuredResponse.of(experiment, "value").answer(found)
     assert set(said.named) == {"A", "B"}
+    ratio = MeasuredResponse.of(experiment, "value").answer(analyse(to_trials(experiment), transform=0))
+    assert [text.count("%") for text in ratio.sentences[:2]] == [1, 1], "the percentage stands once"
     longer = replace(experiment, plan=replace(experiment.plan, replicates=5))
     write_experiment(longer)
-    assert cli.run(["spt", "effects", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["answer"]["next"] == "run the 4 trials that are left"
+    for named in (tmp_path, tmp_path / "experiment.toml", tmp_path / JOURNAL):
+        assert cli.run(["spt", "effects", str(named), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["answer"]["next"] == "run the 4 trials that are left"
     write_experiment(experiment)
     before = len(read_journal(experiment))
     one = run_confirmation(Runner(experiment), found, ["A", "B"], 4)

@@ -142,7 +142,7 @@ def pareto(
     )  # fmt: skip
 
 
-def _cells(analysis: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
+def cell(analysis: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
     """Mean response of the trials at these levels, and the half width of its 95 % interval."""
     data = analysis.trials
     rows = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
@@ -164,7 +164,7 @@ def main_effects(analysis: Effects | None, every: Effects | None, response: str,
     terms = {e.term: k for k, e in enumerate(every.effects)}
     marked = {e.term for e in analysis.effects if e.significant}
     series: list[Series] = []
-    every_mean = [[_cells(analysis, (j,), (v,)) for v in (-1.0, 1.0)] for j in range(len(factors))]
+    every_mean = [[cell(analysis, (j,), (v,)) for v in (-1.0, 1.0)] for j in range(len(factors))]
     by_size = sorted(range(len(factors)), key=lambda j: -abs(every_mean[j][1][0] - every_mean[j][0][0]))
     factors = tuple(factors[j] for j in by_size)
     for j, name in enumerate(factors):
@@ -230,7 +230,7 @@ def interaction(analysis: Effects | None, a: str, b: str, response: str) -> Cont
     i, j = names.index(a), names.index(b)
     series: list[Series] = []
     for colour, (level, sign) in enumerate(((-1.0, "−"), (1.0, "+"))):
-        means = [_cells(analysis, (i, j), (v, level)) for v in (-1.0, 1.0)]
+        means = [cell(analysis, (i, j), (v, level)) for v in (-1.0, 1.0)]
         # Beside each other, so that both intervals can be seen.
         x, m = np.array([0.0, 1.0]) + 0.02 * level, np.array([p for p, _ in means])
         half = np.nan_to_num(np.array([q for _, q in means]))

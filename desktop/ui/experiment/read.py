@@ -381,7 +381,9 @@ class ReadStep(Step):
             content, words = Content(Axis(""), Axis(""), empty="Choose three different factors."), ""
         else:
             three = (names[0], names[1], names[2])
-            content, words = charts.cube(three, corner_means(effects, three), new.project.measured.unit)
+            members = [effects.trials.factors.index(name) for name in three]
+            means = {corner: charts.cell(effects, members, corner)[0] for corner in charts.CORNERS}
+            content, words = charts.cube(three, means, new.project.measured.unit)
         self.cube.set_content(content, words)
         self.cube.setToolTip(words.replace("; ", "\n"))
 
@@ -512,17 +514,6 @@ def turn_to(combo: QComboBox, word: str) -> None:
     index = combo.findData(word)
     if index >= 0:
         combo.setCurrentIndex(index)
-
-
-def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
-    """Mean response at the eight settings of three factors, over all others."""
-    data = effects.trials
-    columns = [data.factors.index(n) for n in names]
-    means = {}
-    for corner in charts.CORNERS:
-        rows = np.all(data.x[:, columns] == np.array(corner), axis=1)
-        means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
-    return means
 
 
 def _response(new: ExperimentSnapshot) -> str:
