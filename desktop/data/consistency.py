@@ -302,8 +302,7 @@ def judge(
             _tell_nesting(source, report, walks, name, each, text)
     late = _outliving(source)
     for i in late:
-        location = source.locations[i]
-        location.doubt = max(location.doubt, walks[i].longest if i in walks else 0)
+        source.locations[i].doubt_for(walks[i].longest if i in walks else 0)
     text = "threads go on after the first thread of their process has ended; times are changed there"
     tell("late threads", text, late, source.locations)
     locations = [source.locations[i] for i in walks]
@@ -324,7 +323,7 @@ def judge(
     if not (calls[np.array(off, bool)] > 0).any():
         short = _short(source, cut | {i for i, walk in walks.items() if walk.died})
         for i in short:
-            source.locations[i].doubt = max(source.locations[i].doubt, walks[i].longest if i in walks else 0)
+            source.locations[i].doubt_for(walks[i].longest if i in walks else 0)
         tell(
             "unequal collectives",
             "locations take part in fewer collective operations of a communicator than others do; records "
@@ -379,8 +378,7 @@ def _tell_nesting(
         where=source.locations[min(each)].name,
     )
     for i in each:
-        location = source.locations[i]
-        location.doubt = max(location.doubt, walks[i].longest)
+        source.locations[i].doubt_for(walks[i].longest)
 
 
 #: Longest time that threads may outlive their process, as a share of the run.
@@ -436,7 +434,7 @@ def tell_far(report: ImportReport, locations: Sequence[Location], before: Sequen
             "the last time of a location lies far behind all others of the trace; it is damaged",
             where=locations[i].name,
         )
-        locations[i].doubt = max(locations[i].doubt, spans[i][2] - spans[i][1])
+        locations[i].doubt_for(spans[i][2] - spans[i][1])
 
 
 def _short(source: EventSource, died: set[int]) -> list[int]:

@@ -157,6 +157,11 @@ class Location:
         clock = self.clock(repaired)
         return clock.common(self.first), clock.common(self.last)
 
+    def doubt_for(self, ticks: int | None = None) -> None:
+        """Its activity is uncertain in at least so many ticks; None: from its first to its last one."""
+        first, last = self.span(repaired=False) or (0, 0)
+        self.doubt = max(self.doubt, last - first if ticks is None else ticks)
+
 
 @dataclass
 class Region:

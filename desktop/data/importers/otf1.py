@@ -283,7 +283,7 @@ class Trace:
         if 2 * len(uneven) < len(self.balanced):
             for location in (self.locations[process] for process in uneven):
                 self.tell("open regions", where=location.name)
-                location.doubt = max(location.doubt, (location.last or 0) - (location.first or 0))
+                location.doubt_for()
         if all(wants.values()) and not any(location.records for location in self.locations.values()):
             where = f"in {len(self.streams)} streams"
             raise TraceFormatError("has no readable events", file=self.files.master, where=where, hint=_AGAIN)
@@ -316,12 +316,6 @@ class Trace:
                 step()
         self.judge(task, stream)
         self.done += stream.text.read
-
-    def doubt(self, task: ReadTask) -> None:
-        """Mark all processes of a stream: what they did at which time is uncertain."""
-        for location in (self.locations[process] for process in task.processes):
-            if location.first is not None and location.last is not None:
-                location.doubt = max(location.doubt, location.last - location.first)
 
     def judge(self, task: ReadTask, stream: Stream) -> None:
         """Report the findings about a stream."""
@@ -369,8 +363,9 @@ class Trace:
             self.tell("missing lines", gaps, line(ln.FIRST_GAP))
         odd = back <= most
         self.tell("times", back, line(ln.FIRST_BACK), "loss" if odd else None)
-        if odd and back:
-            self.doubt(task)
+        if odd and back:  # what they did at which time is uncertain
+            for process in task.processes:
+                self.locations[process].doubt_for()
 
 
 def detect(path: Path, head: bytes) -> bool:

@@ -248,15 +248,12 @@ class Archive:
         """Report the findings about a location."""
         location, tell = place.location, self.tell
         where = f"{self.anchor.folder.name}/{location.id}.evt"
-        first, end = (
-            (-1, -1) if location.first is None or location.last is None else (location.first, location.last)
-        )
-        lasts = end - first
-        if self.run and lasts and not self.run[0] <= first <= end <= self.run[1]:
+        first, end = location.span(repaired=False) or (0, 0)
+        if self.run and first < end and not self.run[0] <= first <= end <= self.run[1]:
             tell("times outside of the run", where=where)
-            location.doubt = max(location.doubt, lasts)
+            location.doubt_for()
         if place.wrong_clock:
-            location.doubt = max(location.doubt, lasts)
+            location.doubt_for()
         if last.fault and not last.at and location.first is None:
             location.damage = "no data"
             tell("event file", where=f"{where}: {last.fault}")
@@ -267,10 +264,10 @@ class Archive:
             location.damage = "no data"
             tell("no events", where=where)
         if last.miscounted:
-            location.doubt = max(location.doubt, lasts)
+            location.doubt_for()
             tell("record counts", len(last.miscounted), f"{where}, from byte {last.miscounted[0]} on")
         if place.declared > location.records:
-            location.doubt = max(location.doubt, 0 if last.fault else lasts)
+            location.doubt_for(0 if last.fault else None)
             tell("missing events", place.declared - location.records, where)
         tell("event counts", place.declared < location.records, where)
         tell("collectives", int(last.state[ORPHANS]), where)

@@ -429,15 +429,12 @@ class _Reading:
         report, unit = self.report, self.header.ticks_per_second
         tally, sums = self.tally, self.sums
 
-        def doubt(index: int, ticks: int | np.int64) -> None:
-            locations[index].doubt = max(locations[index].doubt, int(ticks))
-
         def odd(name: str, count: int, cases: int, ticks: Callable[[Ints, Ints], np.int64]) -> None:
             """Report a finding; a rare one is damage, which makes `ticks` of a thread uncertain."""
             rare = count <= max(1, RARE * cases)
             report.tell(FINDINGS, name, int(count), severity="loss" if rare else None)
             for index, carry, pairs in self.of_each if count and rare else ():
-                doubt(index, ticks(carry, pairs))
+                locations[index].doubt_for(int(ticks(carry, pairs)))
 
         states, labels = self.names.values[: self.names.used], self.labels.states
         used = {key >> 3 for key in states.tolist() if key & 7 == iv.STATE}
@@ -445,7 +442,7 @@ class _Reading:
         if used - labels.keys() and moved:
             report.tell(FINDINGS, "labels lost", len(used - labels.keys()))
             for index, carry, _ in self.of_each:
-                doubt(index, carry[iv.NOW])
+                locations[index].doubt_for(int(carry[iv.NOW]))
         calls, stated = tally[iv.CALLED], sums[iv.STATED]
         odd("ends without begin", tally[iv.STRAY], calls, lambda c, p: c[iv.NOW] * bool(p[iv.STRAY]))
         odd("calls begin twice", tally[iv.REPEATED], calls, lambda c, p: c[iv.NOW] * bool(p[iv.REPEATED]))
@@ -477,8 +474,8 @@ class _Reading:
                 f"{last / unit:.9g} s; the records count.",
             )
             if off:
-                for index, location in enumerate(locations):
-                    doubt(index, total - (location.last or 0) if last < total else last)
+                for location in locations:
+                    location.doubt_for(total - (location.last or 0) if last < total else last)
 
     @property
     def early(self) -> bool:

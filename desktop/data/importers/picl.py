@@ -155,7 +155,8 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
     for name, late in missing.items():
         if 0 < len(late) < len(active) or (late is unbegun and any(place.ended for place in late)):
             report.tell(tb.FINDINGS, name, len(late), late[0].location.name)
-            _doubt(late)
+            for place in late:
+                place.location.doubt_for()
     timed = [place for place in active if place.before is not None]
     tell_far(report, [place.location for place in timed], [place.before or 0 for place in timed])
     silent = [p.location.name for p in places if not p.location.records and p.location.kind == "cpu"]
@@ -166,16 +167,11 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
     if 0 < within <= RARE * sum(place.calls for place in places):
         line = min(place.findings[tb.INSIDE, 1] for place in inside)
         report.tell(tb.FINDINGS, "call within itself", within, f"line {line}")
-        _doubt(inside)
+        for place in inside:
+            place.location.doubt_for()
     twins = sum(place.twins for place in places)
     if 2 * twins > intake.records:
         report.tell(tb.FINDINGS, "repeated lines", twins)
-
-
-def _doubt(places: list[walk.RecordPlace]) -> None:
-    """Mark these places: all that they do is uncertain."""
-    for location in (place.location for place in places):
-        location.doubt = (location.last or 0) - (location.first or 0)
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:

@@ -111,8 +111,8 @@ class Walk:
             for part in self._parts():
                 records.add(part, self._risen)
             yield from self._rows(records)
-        if place.doubted and location.first is not None and location.last is not None:
-            location.doubt = location.last - location.first
+        if place.doubted:
+            location.doubt_for()
 
     def _parts(self) -> Iterator[AnyArray]:
         """Useful records in the order of lines, their times in ticks."""
