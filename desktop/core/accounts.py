@@ -63,6 +63,7 @@ CLASSES: dict[int, tuple[int, Account]] = {
     12: (_IDLE, Account.LOCK),
     13: (_IDLE, Account.THREADS),
     14: (_IDLE, Account.ACCELERATOR),
+    15: (_UNMEASURED, Account.ABSENT),
 }
 #: Number of class numbers, including unused ones.
 CLASS_NUMBERS = 16

@@ -26,7 +26,9 @@ def describe(cause: Cause, words: Naming) -> str:
 
 
 def _total(lost_s: float) -> str:
-    """``1.72 proc·s``"""
+    """``1.72 proc·s``; no prefix makes seconds longer."""
+    if lost_s >= 1000:
+        return f"{grouped(float(f'{lost_s:.3g}'))} proc·s"
     value, prefix = si(lost_s, 3).split(" ")
     return f"{value} proc·{prefix}s"
 

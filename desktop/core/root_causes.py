@@ -19,7 +19,7 @@ import numpy as np
 from desktop.core.accounts import Account
 from desktop.core.arrays import Flags, Floats
 from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
-from desktop.core.units import capital, count, percent, quantity, si
+from desktop.core.units import capital, count, grouped, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
 
 #: A location is named if it holds more than this part of a cause.
@@ -264,7 +264,8 @@ def _one(text: str) -> bool:
 
 def _short(value_s: float) -> str:
     """A time with two digits."""
-    return f"{si(float(f'{value_s:.2g}'), 3)}s"
+    rounded = float(f"{value_s:.2g}")
+    return f"{grouped(rounded)} s" if rounded >= 1000 else f"{si(rounded, 3)}s"
 
 
 def _others(group: Group, words: Naming, *but: int) -> str:

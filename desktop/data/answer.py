@@ -291,8 +291,8 @@ def _next(
             times = min(_LONGER, max(2, int(np.floor(factor))))
             times = times if times < 10 else times // 10 * 10
             return (
-                f"improve {places[0].term}, and confirm what it is worth; for what stands behind it, leave "
-                f"it out and make the delays {times} times longer"
+                f"improve {places[0].term}, and confirm what it is worth; to see smaller effects, leave it "
+                f"out and make the delays {times} times longer"
             )
     return f"confirm it with a few runs of {names[0]} alone, then improve it" if places else (
         "confirm it with a few runs of the best setting"

@@ -233,6 +233,8 @@ def account_class(region: Region, doing: Activity) -> int:
     plain, role = region.name.strip().lower(), region.role
     call = mpi_call(plain)
     account = None
+    if doing == Activity.UNMEASURED and region.paradigm == "paraver" and plain == "not created":
+        return CLASS_OF[int(doing), Account.ABSENT]
     if doing not in (Activity.OVERHEAD, Activity.IDLE):
         return int(doing)
     if _MPI_ENDS.fullmatch(call):
@@ -254,5 +256,8 @@ def account_class(region: Region, doing: Activity) -> int:
 def is_communication(region: Region) -> bool:
     """Whether a processor sends, receives, or waits for others to do so, inside this region."""
     speaks = bool(mpi_call(region.name)) or region.paradigm in _MESSAGE_PASSING | {"picl", "paraver"}
+    speaks = speaks or region.activity is not None  # which the messages inside have decided
     moves = region_activity(region) in (Activity.OVERHEAD, Activity.IDLE)
-    return speaks and moves and region.role != "flush"
+    # The state of Paraver for all calls of MPI that do not communicate, such as MPI_Init.
+    others = region.paradigm == "paraver" and region.name.strip().lower() == "others"
+    return speaks and moves and not others and region.role != "flush"

@@ -246,7 +246,9 @@ class _Segments:
 def _segments(
     store: TraceStore, use: Utilization, waits: _Waits, cuts: Ints, progress: Progress
 ) -> _Segments:
-    finalize = np.array([mpi_call(region.name) == "finalize" for region in store.regions] + [False], bool)
+    names = [mpi_call(region.name) for region in store.regions] + [""]
+    starts = np.array([name in ("init", "init_thread") for name in names], bool)
+    finalize = np.array([name == "finalize" for name in names], bool)
     factor = len(store.regions) + 1
     parts = [np.zeros((0, 5 + 1 + COLUMNS), np.int64)]
     threads = [np.zeros((4, 0), np.int64)] * len(store.locations)
@@ -266,7 +268,9 @@ def _segments(
         charge(begin, end, state, cuts, *(column[mine] for column in waits.below), out, seen)
         segment, which = np.nonzero(out.any(axis=2))
         account, region = states[which] // factor, states[which] % factor - 1
-        account[(account == Account.STARTUP) & finalize[region]] = ENDING
+        # In Paraver a state decides, which is the same for all calls that do not communicate.
+        account[(account == Account.OVERHEAD) & starts[region]] = Account.STARTUP
+        account[np.isin(account, (Account.STARTUP, Account.OVERHEAD)) & finalize[region]] = ENDING
         key = np.stack([segment, np.full(segment.size, i), region, account, seen[segment, which]], axis=1)
         parts.append(np.concatenate([key, out[segment, which]], axis=1))
     table = np.concatenate(parts)
@@ -298,14 +302,16 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
     every.sort()  # numpy's unique blocks all threads
     at = every[:-1][every[1:] != every[:-1]]
     factor = len(store.regions) + 1
+    accounts = accounts_of_classes(use.rules).astype(np.int64)[doing]
+    there = accounts != Account.ABSENT
     k = np.searchsorted(since, at, side="right") - 1
     inside = k >= 0
-    inside[inside] = at[inside] < until[k[inside]]
+    inside[inside] = (at[inside] < until[k[inside]]) & there[k[inside]]
     inner = region[np.searchsorted(time, at, side="right")] + 1
     # A thread that has not begun has nothing to do yet.
     begins = NOT_BEGUN if store.locations[i].thread == 0 else int(Account.SERIAL)
-    state = np.where(at < since.min(initial=end), begins, int(Account.ABSENT)) * factor
-    state[inside] = accounts_of_classes(use.rules).astype(np.int64)[doing[k[inside]]] * factor + inner[inside]
+    state = np.where(at < since[there].min(initial=end), begins, int(Account.ABSENT)) * factor
+    state[inside] = accounts[k[inside]] * factor + inner[inside]
     w = np.searchsorted(wait_begin, at, side="right") - 1
     waiting = w >= 0
     waiting[waiting] = at[waiting] < wait_end[w[waiting]]

@@ -429,7 +429,7 @@ class _Counted:
         for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
             ticks[:, :, account] += self.classes[:, :, number]
         length = np.where(self.present[:, None], cuts.end - cuts.begin, 0)
-        ticks[:, :, Account.ABSENT] = length - ticks.sum(axis=2)
+        ticks[:, :, Account.ABSENT] += length - ticks.sum(axis=2)
         return ticks
 
     def useful(self, use: Utilization) -> Ints:

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
+from desktop.core.accounts import Account
 from desktop.data import spill
 from desktop.data.classify import region_activity
 from desktop.data.clock import Wrong, check_clocks
@@ -30,6 +31,7 @@ from desktop.data.info import info
 from desktop.data.lines import THREADS
 from desktop.data.matching import ROWS, match_messages
 from desktop.data.opening import open_trace
+from desktop.data.root_causes import explain
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Rules, build
 from desktop.errors import TraceFormatError
@@ -490,6 +492,33 @@ def test_states_decide_and_calls_nest_in_them(tmp_path):
         (75, "<", "Group communication"), (80, ">", "Group communication"),
         (80, "<", "no state"), (90, ">", "no state"), (90, ">", "function 5"),
     ]  # fmt: skip
+
+
+def test_what_is_not_created_is_absent_and_init_and_finalize_are_the_start_and_the_end(tmp_path):
+    """Real traces have the state Others in both calls, which counted as communication, and "Not created" was
+    said to be a time in which nothing was measured."""
+    header = "#Paraver (01/02/03 at 04:05):100_ns:1(4):1:2(1:1,1:1),0"
+    lines = []
+    for task, (begin, ready, over) in ((1, (0, 30, 90)), (2, (10, 30, 80))):
+        place = f"{task}:1:{task}:1"
+        lines += [
+            *([f"1:{place}:0:{begin}:2"] if begin else []),
+            f"1:{place}:{begin}:{ready}:15", f"1:{place}:{ready}:60:1", f"1:{place}:60:{over}:15",
+            *([f"1:{place}:{over}:100:2"] if over < 100 else []),
+            f"2:{place}:{begin}:50000003:31", f"2:{place}:{ready}:50000003:0",
+            f"2:{place}:60:50000003:32", f"2:{place}:{over}:50000003:0",
+        ]  # fmt: skip
+    lines.sort(key=lambda line: int(line.split(":")[5]))
+    import_lines(tmp_path, *lines, header=header)
+    with open_trace(tmp_path / "trace.prv") as store:
+        use, kept = build(store), Statistics(store)
+        (stats,) = kept.ranges([(0.0, 100e-9)], use, replay=True)
+        told = explain(kept, use, [0.0, 100e-9])
+    assert stats.accounts is not None and stats.accounts.sum() == 200
+    assert stats.accounts[:, Account.ABSENT].tolist() == [10, 10 + 20]
+    assert stats.accounts[:, Account.MOVING].sum() == stats.accounts[:, Account.UNKNOWN].sum() == 0
+    lost = [(one.key, one.region, round(one.lost_s * 1e9)) for one in told.causes]
+    assert lost == [("end", "MPI_Finalize", 50 + 10 + 20), ("start", "MPI_Init", 50 + 10)]
 
 
 def test_without_states_the_calls_decide_thread_by_thread(tmp_path):

@@ -232,6 +232,18 @@ def test_what_was_sent_before_a_phase_and_arrives_in_it_counts_there() -> None:
     assert "16 messages of 1 B on average, each taking 680 µs" in found.phases[1].sentence
 
 
+def test_calls_without_definitions_are_explained_as_those_with_them() -> None:
+    """They counted as communication in the import report only, and 1e9 s were "1 proc·Gs"."""
+    data = Path(__file__).parents[1] / "data" / "otf1"
+    with open_trace(data / "damaged_c_definitions_missing.tar.xz") as store:
+        first, second = told(store).causes[:2]
+    assert first.sentence.startswith(
+        "Rank 0 only serves the others, as a master, and waits in region 2 while"
+    )
+    assert "(517 000 000 proc·s, 52 % of what is lost" in first.sentence
+    assert "405 messages of 796 B on average, each taking 1 200 000 s of processor time" in second.sentence
+
+
 def moving(*calls: int, lost_s: float = 0.04) -> Charges:
     """Four locations that move data in collective operations, so many calls of each region of 8 bytes."""
     of = lost(*((i, Account.MOVING, lost_s) for i in range(4) for _ in calls))

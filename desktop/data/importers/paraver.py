@@ -514,7 +514,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="6",
+    version="7",
     detect=_detect,
     read=_read,
     files=_files,
