@@ -686,11 +686,7 @@ class CurveView(TimePlot):
             lane, m = self._local(box)
             ink = QColor(self._theme.accent)
             fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], ink)
-            if self._over.fit is not None:
-                fit_overlay.draw_breakpoints(
-                    sheet.image, self._over.fit, m, [lane.rect], self._theme, ranges=True
-                )
-                self._tint_phase(sheet.image, self._over.fit, m)
+            self._draw_breakpoints(sheet.image, m, lane.rect)
             self._veil(sheet.image, m)
 
     def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
@@ -766,10 +762,8 @@ class CurveView(TimePlot):
             fit_overlay.draw_boundaries(
                 sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
             )
+        self._draw_breakpoints(sheet.image, m, lane.rect)
         if fit is not None:
-            # Breakpoints and fit are drawn into the pixels, so between painters.
-            fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
-            self._tint_phase(sheet.image, fit, m)
             if "computing" in self._activities:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._over.phase)
             fit_overlay.draw_firm(sheet.image, self._over.firm, m, lane.rect, t)
@@ -780,8 +774,7 @@ class CurveView(TimePlot):
         overview.take(self._sheets["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
-        if fit is not None:
-            fit_overlay.draw_breakpoints(overview.image, fit, m, [local.rect], t)
+        self._draw_breakpoints(overview.image, m, local.rect, ranges=False)
         self._veil(overview.image, m)
         if fit is not None:
             self._draw_phases(fit, dpr)
@@ -807,8 +800,7 @@ class CurveView(TimePlot):
             em = self.fontMetrics().height()
             curve_lanes.draw_residual(sheet, lane, described, m, t, em, grid=self._grid)
             self._end_here(sheet, m)
-            fit_overlay.draw_breakpoints(sheet.image, fit, m, [lane.rect], t, ranges=True)
-            self._tint_phase(sheet.image, fit, m)
+            self._draw_breakpoints(sheet.image, m, lane.rect)
         self._veil(sheet.image, m)
         return described
 
@@ -827,7 +819,7 @@ class CurveView(TimePlot):
                     painter.fillRect(box, QColor(t.accent))
                 painter.setPen(QColor(t.background if marked else t.text))
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
-        fit_overlay.draw_breakpoints(sheet.image, fit, m, [r], t)
+        self._draw_breakpoints(sheet.image, m, r, ranges=False)
         locked = self._plot.breakpoints.time[self._plot.breakpoints.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -955,9 +947,14 @@ class CurveView(TimePlot):
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
         return f"1 pixel stands for up to {grouped(steps)} steps" if steps > 2 else "every step is drawn"
 
-    def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
-        if self._over.phase is not None and 0 <= self._over.phase < fit.breaks.size - 1:
-            ends = np.clip(m.x(fit.breaks[self._over.phase : self._over.phase + 2]), m.left, m.left + m.width)
+    def _draw_breakpoints(self, image: QImage, m: TimeMap, lane: QRectF, *, ranges: bool = True) -> None:
+        """Draw the breakpoints into the pixels; with their `ranges` the tint of the chosen phase too."""
+        fit, phase = self._over.fit, self._over.phase
+        if fit is None:
+            return
+        fit_overlay.draw_breakpoints(image, fit, m, [lane], self._theme, ranges=ranges)
+        if ranges and phase is not None and 0 <= phase < fit.n:
+            ends = np.clip(m.x(fit.breaks[phase : phase + 2]), m.left, m.left + m.width)
             tint = faded(self._theme.accent, 40 if self._theme.dark else 28)
             with QPainter(image) as painter:
                 painter.fillRect(QRectF(ends[0], 0, ends[1] - ends[0], image.height()), tint)
