@@ -1016,6 +1016,7 @@ class Workbench(EditBench[Snapshot, Project]):
             super()._edit(label, project, key)
 
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
+        self._choosing = None  # the user has chosen
         self._edit(label, replace(self.project, phases=phases), key)
 
     def _edit_rules(self, label: str, **changes: object) -> None:
@@ -1095,10 +1096,20 @@ class Workbench(EditBench[Snapshot, Project]):
         run = self.snapshot.run
         if run is None or self._is_of(run):
             return
-        for go in (self.history.back, self.history.forth, self.history.forth):
-            go(self.branch)
+        for go, turn_back in (
+            (self.history.back, self.history.forth),
+            (self.history.forth, self.history.back),
+        ):
+            gone = 0
+            while not self._is_of(run) and go(self.branch) is not None:
+                gone += 1
             if self._is_of(run):
                 break
+            for _ in range(gone):
+                turn_back(self.branch)
+        else:  # it was undone, and another edit made since
+            kept = limited(self.project, run.limit, run.whole.curve.span)
+            self.branch.value = replace(kept, rules=run.rules, curve=run.name)  # no step of undo
         self._resolve(project=replace(self.project, view=self._view))
         self.sharpen()
 

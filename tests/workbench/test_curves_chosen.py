@@ -15,7 +15,7 @@ from desktop.data.utilization import build
 from desktop.workbench.keeping import ProjectStore, read_workspace
 from desktop.workbench.model import TRACKS, Project
 from desktop.workbench.workbench import Workbench
-from tests.inline import Inline
+from tests.inline import Inline, Later
 
 TRACE = Path(__file__).parents[1] / "data/otf2/public_scorep_pingpong_papi_2.tar.gz"
 CYCLES = "metric:PAPI_TOT_CYC"
@@ -62,6 +62,59 @@ def test_another_curve_is_fitted_with_its_suggestion_and_undone_at_once(bench: W
     again = bench.snapshot
     assert again.run is not None and again.run.name == CYCLES
     assert again.project == shown.project
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Workbench, Later]]:
+    """A workbench with an open trace, and what builds its curves when told to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = Later()
+    made = Workbench(executors={"store": files, "fit": Inline(), "sweep": Inline(), "tracks": Inline()})
+    made.open(TRACE)
+    files.run()
+    yield made, files
+    made.close()
+
+
+def test_a_number_chosen_while_a_curve_is_built_stays(slow: tuple[Workbench, Later]) -> None:
+    bench, files = slow
+    bench.set_curve(CYCLES)
+    bench.set_n(9)
+    files.run()
+    shown = bench.snapshot
+    assert shown.run is not None and shown.run.name == CYCLES and shown.fit is not None
+    assert shown.fit.n == 9 == shown.project.phases.n and bench.history.undo_label == "set 9 phases"
+
+
+def test_a_curve_is_given_up_after_another_edit(slow: tuple[Workbench, Later]) -> None:
+    bench, files = slow
+    before = bench.snapshot
+    bench.set_curve(CYCLES)
+    bench.set_n(9)
+    bench.cancel_opening()
+    files.run()
+    shown = bench.snapshot
+    assert shown.run is before.run and shown.project == before.project and shown.fit == before.fit
+    assert not shown.refining and bench.history.redo_label == f"fit the curve {CYCLES}"
+
+
+def test_a_curve_is_given_up_whose_last_edit_was_undone(slow: tuple[Workbench, Later]) -> None:
+    bench, files = slow
+    bench.limit_to((0.209, 0.215))
+    files.run()
+    bench.set_curve("bytes")
+    files.run()
+    run = bench.snapshot.run
+    assert run is not None and run.name == "bytes" and run.limit is not None
+    bench.history.undo()
+    bench.history.undo()
+    bench.set_n(3)
+    bench.cancel_opening()
+    files.run()
+    shown = bench.snapshot
+    assert shown.run is not None and shown.fit is not None and not shown.refining
+    assert (shown.run.name, shown.run.limit) == (shown.project.curve, shown.project.limit)
+    assert shown.fit.n == shown.project.phases.n
 
 
 def test_a_limit_holds_for_another_curve_too(bench: Workbench) -> None:
