@@ -416,18 +416,9 @@ def _is_noted(name: str, cells: Sequence[str]) -> bool:
     return name.casefold() not in (_ROLES - _NOTED) | _MEASURED and bool(some) and _is_number(some)
 
 
-@dataclass(frozen=True)
-class EffectTable:
-    """Effect and standard error by term, and their delay and number of processors (0 if not given)."""
-
-    effects: dict[str, tuple[float, float]]
-    delay: float = 0.0
-    processors: float = 0.0
-
-
-def read_effects(path: Path) -> tuple[EffectTable, ...]:
-    """Read a table with columns for term (or factor), effect, and se: one result for every size of the delay
-    and number of processors in columns.
+def read_effects(path: Path) -> dict[tuple[float, float], dict[str, tuple[float, float]]]:
+    """Read a table with columns for term (or factor), effect, and se: effect and standard error by term, for
+    every delay and number of processors in columns (0 if not given), ascending.
 
     Raises
     ------
@@ -456,7 +447,7 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
             hint = "give every version a table of its own, or a column delay or processors"
             raise sheet.refuse(f"has {cells[term]} twice", line, hint)
         by_term[cells[term]] = (effect, error)
-    return tuple(EffectTable(tables[at], *at) for at in sorted(tables))
+    return dict(sorted(tables.items()))
 
 
 def _effect_columns(header: list[str]) -> tuple[int, int, int | None] | None:

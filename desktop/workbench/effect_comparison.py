@@ -63,18 +63,20 @@ class ComparedTable:
 
 
 def read_compared(path: Path, delay: float = 0.0, processors: float = 0.0) -> ComparedTable:
-    """The only table of `tables_in`, or of several the one that was measured with this.
+    """The only table of `tables_in`, or of several the one that was measured with this: with both, or else
+    the only one with that delay, or that number of processors (the user may have entered the other).
 
     Raises
     ------
     TableError, ExperimentError, ValueError : there is none.
     """
     tables = tables_in(path)
-    if len(tables) == 1:
-        return tables[0]
-    for table in tables:
-        if (table.delay, table.processors) == (delay, processors):
-            return table
+    same_delay = [table for table in tables if table.delay == delay]
+    same_processors = [table for table in tables if table.processors == processors]
+    both = [table for table in same_delay if table.processors == processors]
+    for matching in (tables, both, same_delay, same_processors):
+        if len(matching) == 1:
+            return matching[0]
     raise ValueError(
         f"{Path(path).name} holds {len(tables)} tables of effects, none of them with delay {delay:g} on "
         f"{processors:g} processors; add it anew"
@@ -94,14 +96,13 @@ def tables_in(path: Path, response: str | None = None) -> tuple[ComparedTable, .
     path = Path(path)
     if path.is_dir() or path.name == DESCRIPTION:
         experiment = read_experiment(path)
-        return (_analysed(experiment.name, path, to_trials(experiment)),)
+        return (_analysed(experiment.name, path, to_trials(experiment, response)),)
     kind = runs.kind_of(path)
     if kind == "effects":
         tables = runs.read_effects(path)
-        names = [_called(path, t.delay if len(tables) > 1 else 0) for t in tables]
         return tuple(
-            ComparedTable(name, path, t.effects, processors=t.processors, delay=t.delay)
-            for name, t in zip(names, tables, strict=True)
+            ComparedTable(_called(path, delay if len(tables) > 1 else 0), path, effects, math.nan, p, delay)
+            for (delay, p), effects in tables.items()
         )
     table = runs.read_table(path, response=response, kind=kind)
     sized = by_delay(path, table)

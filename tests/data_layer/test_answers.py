@@ -110,6 +110,10 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
         assert cli.run(["spt", "effects", str(named), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["answer"]["next"] == "run the 4 trials that are left"
     write_experiment(experiment)
+    assert cli.run(["spt", "versions", str(tmp_path), str(tmp_path), "--response", "wall", "--json"]) == 0
+    wall = analyse(to_trials(experiment, "wall"))
+    shares = {row["term"]: row["first"] for row in json.loads(capsys.readouterr().out)["effects"]}
+    assert shares == pytest.approx({name: wall.percent(wall.effect(name)) for name in ("A", "B")})
     before = len(read_journal(experiment))
     one = run_confirmation(Runner(experiment), found, ["A", "B"], 4)
     assert one.verdict == "confirmed" and one.predicted == pytest.approx(11, abs=2)

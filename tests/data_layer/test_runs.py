@@ -233,8 +233,8 @@ def test_a_sheet_comes_back(tmp_path):
 def test_effect_tables(tmp_path):
     path = table(tmp_path, "factor,main_effect,se\nF1,2.5,0.1\nF2,1,\n")
     assert kind_of(path) == "effects"
-    (found,) = read_effects(path)
-    assert found.effects["F1"] == (2.5, 0.1) and np.isnan(found.effects["F2"][1])
+    found = read_effects(path)[0.0, 0.0]
+    assert found["F1"] == (2.5, 0.1) and np.isnan(found["F2"][1])
     assert kind_of(DATA / "nistir5131_table2_runs.csv") == "runs"
     with pytest.raises(TableError, match="'much', which is no number, line 2"):
         read_effects(table(tmp_path, "factor,effect\nF1,much\n"))
@@ -244,9 +244,9 @@ def test_effect_tables(tmp_path):
 
 def test_one_table_of_effects_at_several_numbers_of_processors():
     """NISTIR 5417, tables 1 and 2."""
-    small, large = read_effects(DATA / "nistir5417_tables1_2_iub.csv")
-    assert (small.processors, large.processors) == (8, 24)
-    assert small.effects["F17"] == (6.03, 0.04) and large.effects["F17"] == (2.14, 0.12)
+    found = read_effects(DATA / "nistir5417_tables1_2_iub.csv")
+    assert list(found) == [(0, 8), (0, 24)]
+    assert found[0, 8]["F17"] == (6.03, 0.04) and found[0, 24]["F17"] == (2.14, 0.12)
 
 
 # --- arrays and sizes of the delay ---

@@ -442,6 +442,10 @@ def test_runs_at_several_sizes_of_the_delay(bench, tmp_path):
     assert [(t.name, t.effects["a"][0]) for t in bench.snapshot.project.tables] == [
         ("other, delay 3000", 30), ("other, delay 5000", 50)
     ]  # fmt: skip
+    bench.set_table(1, processors=8.0)
+    bench.open_record(bench.record())
+    assert not bench.snapshot.problem
+    assert [(t.processors, t.effects["a"][0]) for t in bench.snapshot.project.tables] == [(0, 30), (8, 50)]
 
 
 def test_effects_alone_are_compared(bench):
