@@ -683,7 +683,7 @@ def _relative_to_log(
         size[worse] = 0.0
         stepped = values + size[:, None] * step
         new_fit, new_sse = errors(stepped)
-        done = (sse - new_sse)[sound].sum() <= 1e-14 * max(sse[sound].sum(), 1e-300)
+        done = (sse[sound] - new_sse[sound]).sum() <= 1e-14 * max(sse[sound].sum(), 1e-300)
         values, fit, sse = stepped, new_fit, new_sse
         if done:
             break

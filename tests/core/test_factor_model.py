@@ -708,3 +708,13 @@ def test_two_functions_that_are_one_are_said_to_be_inseparable():
     (said,) = [warning for warning in fit.warnings if "strongly correlated" in warning]
     assert said.startswith("the measurements do not determine ") and "separately" in said
     assert any(function in said for function in PAIR)
+
+
+def test_a_cell_of_one_point_leaves_the_others_as_they_are_and_says_nothing_of_numpy(class_a):
+    """Its fit is 0 and has no logarithm; numpy warned when the sums of all cells were compared."""
+    cell = (class_a.code == 0) & (class_a.system == 0)
+    others = class_a.only((class_a.p > 1) & ~cell)
+    few = class_a.only(np.where(cell, class_a.p == 1, class_a.p > 1))
+    fit, alone = (fit_individual(data, ("log(p)/p", "1/sqrt(p)"), "log") for data in (few, others))
+    assert any("left out" in warning for warning in fit.warnings)
+    assert fit.fitted[1:] == pytest.approx(alone.fitted) and np.isnan(fit.fitted[0])
