@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     add_run(parser, "phases (default: the suggested number; with budget: parameters)", csv=False)
 
 

@@ -15,7 +15,6 @@ from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     from desktop.data.importers import FORMATS
 
     add = adder(parser)

@@ -16,7 +16,6 @@ from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     adder(parser)("file FILE", type=named)
     add_formats(parser, csv=False)
 

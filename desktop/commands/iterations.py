@@ -23,7 +23,6 @@ COLUMNS = ("level", "index", "start_s", "end_s", "duration_s", "usual")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     add_run(parser, "phases inside an iteration (else: as suggested)", curve=True)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     add_run(parser, "also of each phase (with budget: parameters)", curve=True, also=True)
     more = "also of each range: the mean of a metric, and of a counter what was counted (repeat it; all: ALL)"
     adder(parser)("--metric NAME", more, action="append", default=[])

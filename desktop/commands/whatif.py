@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
     network = adder(parser.add_argument_group("network", "one in place of the network as recorded"))
     network("--ideal", "no latency, infinite bandwidth")
     network("--latency S", "seconds to send or receive a message", type=float)

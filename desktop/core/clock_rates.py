@@ -280,7 +280,6 @@ def tighten(tightest: Tightest, sender: Ints, receiver: Ints, sent: Ints, receiv
 
 @kernel
 def tighten_by_collectives(tightest: Tightest, held: Held) -> None:
-    """Tighten the bounds by collectives."""
     slack, when, origin, span, shift, drift = tightest
     start, process, begin, end, source, target, ordered = held
     parts = slack.shape[2]

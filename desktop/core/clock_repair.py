@@ -197,7 +197,6 @@ def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
 
 @kernel
 def lower_by_collectives(bounds: Ints, held: Held) -> None:
-    """Lower `bounds` by collectives."""
     start, process, begin, end, source, target, ordered = held
     for i in range(start.size - 1):
         for a in range(start[i], start[i + 1]):

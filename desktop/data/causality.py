@@ -150,7 +150,7 @@ class Causality:
         self._violations, most_s = _contradictions(store.clock, rules.repairs(store))
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
-        events, *counts = (int(store.places(name)[:, 1].sum()) for name in _NUMBERED)
+        events, *counts = map(store.count, _NUMBERED)
         if max(events // 2, sum(counts)) > MOST:
             raise StoreError(
                 f"who waited for whom is known of {MOST} calls and operations at most, the trace has more",
@@ -635,7 +635,7 @@ def memory_needed(store: TraceStore) -> int:
     """Approximate peak memory in bytes while `Causality` is made."""
     speaks = np.array([is_communication(region) for region in store.regions], bool)
     calls, most = int(entered(store, speaks).sum()), int(store.places("events")[:, 1].max(initial=0))
-    messages, members = (int(store.places(table)[:, 1].sum()) for table in ("messages", "collectives"))
+    messages, members = map(store.count, ("messages", "collectives"))
     return 150 * (messages // 2) + 80 * members + 70 * calls + _THREADS * 60 * most
 
 

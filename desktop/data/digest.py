@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.open_regions import NO_PATHS, OpenRegions
-from desktop.data.classify import is_parallel
 from desktop.data.events import EventSource, ImportReport, Location, Nesting, Region
 from desktop.data.steps import ReplayedSteps, Steps
 from desktop.data.store import DERIVED, Digest
-from desktop.data.utilization import Rules, classes_of, rule_of
+from desktop.data.utilization import Rules, classes_of, parallel_regions, rule_of
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
@@ -159,9 +158,8 @@ class EventDigest:
         former = self._classes.size
         more = self._source.regions[former:]
         if more or self._open is None:
-            active = np.array([is_parallel(region) for region in more], np.uint8)
             self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
-            self._active = np.concatenate([self._active, active])
+            self._active = np.concatenate([self._active, parallel_regions(more)])
             self._synthetic += [former + i for i, region in enumerate(more) if region.synthetic]
             rule = rule_of(self._classes, self._active, self._source.nesting)
             if self._open is None:

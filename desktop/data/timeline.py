@@ -36,13 +36,12 @@ from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import columns
 from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
-from desktop.data.classify import is_parallel
 from desktop.data.digest import STEP, DerivedRows, DigestTarget, EventDigest
 from desktop.data.events import SENDS, Activity, EventKind, EventSource
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import communicator_names
 from desktop.data.store import DERIVED, TraceStore
-from desktop.data.utilization import Rules, region_classes, resolve_of, rule_of
+from desktop.data.utilization import Rules, region_rule, resolve_of
 from desktop.progress import Progress
 
 #: Most bins of the finest level, and of the coarsest.
@@ -314,8 +313,7 @@ class Timeline:
         rules = rules or Rules()
         self.store = store
         count = len(store.locations)
-        self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
-        self._rule = rule_of(region_classes(store, rules), self._active, store.nesting)
+        self._rule = region_rule(store, rules)
         # A location with nothing but metrics has no activity to draw.
         present = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.present = np.array(present, bool)
@@ -340,7 +338,7 @@ class Timeline:
         self._arrange(index, strips, source)
         self._arrange_checkpoints(source, events)
         self._entered = self._calls()
-        parallel = np.flatnonzero(self._active).tolist()
+        parallel = np.flatnonzero(self._rule.active).tolist()
         self._workers = frozenset(x for r in parallel for x in self.entering(r).tolist())
         self._idle = np.array([self._resolved(i)[BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
@@ -438,7 +436,6 @@ class Timeline:
         return int(self._clocks[location].local(tick + 1)) - 1
 
     def first_s(self, location: int) -> float:
-        """The first time of a location."""
         return self.seconds(self._clocks[location].common(int(self._begin[location])))
 
     def _resolved(self, location: int) -> Bytes:
@@ -757,7 +754,6 @@ class Timeline:
     # search
 
     def entering(self, region: int) -> Ints:
-        """The locations that enter a region."""
         return self._entered.get(region, np.empty(0, np.int64))
 
     def find(
@@ -978,7 +974,7 @@ class Timeline:
 
     def _too_many(self, table: str) -> bool:
         """Whether the rows of a table do not fit into memory."""
-        return int(self.store.places(table)[:, 1].sum()) > memory.limit() // MESSAGE_BYTES
+        return self.store.count(table) > memory.limit() // MESSAGE_BYTES
 
     def collectives(
         self, a_s: float, b_s: float, limit: int, location: int | None = None

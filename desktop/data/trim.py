@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from desktop.core.arrays import AnyArray, Bytes, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
-from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location, events_at
 from desktop.data.matching import Links, Matches, links_of, matched
 from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
-from desktop.data.utilization import Rules, build, first_ticks, is_worker, keep
+from desktop.data.utilization import Rules, build, first_ticks, is_worker, keep, parallel_regions
 from desktop.errors import StoreError
 from desktop.progress import Progress, Share
 
@@ -171,7 +170,6 @@ class _Span:
 
 
 def _whole(store: TraceStore, repaired: bool) -> _Span:
-    """The whole run."""
     rows = store.rows("utilization", 0)
     if rows and repaired == store.repair:
         # The ends are enough; the curve of a long run takes more memory than everything else here.
@@ -192,7 +190,7 @@ class _Part:
         self._locations[list(places)] = np.arange(len(places))
         self._regions = np.array([writer.region(region) for region in store.regions], np.int64)
         self._texts = writer.take_texts(store).astype(np.int64)
-        self._parallel = np.array([is_parallel(region) for region in store.regions], np.uint8)
+        self._parallel = parallel_regions(store.regions)
         self._begin, self._end = (np.full(len(store.locations), t, np.int64) for t in (BEGIN, END))
         self._cut = {"rows": 0, "open at start": 0, "open at end": 0, "operations": 0, "partners": 0}
         self._unseen = 0

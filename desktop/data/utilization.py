@@ -87,15 +87,12 @@ class Rules:
         return not self.overrides and self.repaired is None
 
     def repairs(self, source: EventSource) -> bool:
-        """Whether the clocks of a source are repaired."""
         return source.repair if self.repaired is None else self.repaired
 
     def clock(self, source: EventSource, location: int) -> Clock:
-        """The clock of a location."""
         return source.locations[location].clock(self.repairs(source))
 
     def clocks(self, source: EventSource) -> list[Clock]:
-        """The clocks of all locations."""
         repaired = self.repairs(source)
         return [location.clock(repaired) for location in source.locations]
 
@@ -502,8 +499,7 @@ class _Replay:
         rows = max(ROWS_AT_LEAST, most // len(self._counted))
         locations = [source.locations[i] for i in self._counted]
         if self._inside is None:
-            active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-            rule = rule_of(region_classes(source, self._rules), active, source.nesting)
+            rule = region_rule(source, self._rules)
         else:
             classes = np.where(self._inside, np.uint8(Activity.OVERHEAD), np.uint8(Activity.COMPUTING))
             rule = rule_of(classes, np.zeros(classes.size, np.uint8), "strongest")
@@ -899,10 +895,21 @@ def rule_of(classes: Bytes, active: Bytes, nesting: Nesting) -> Classes:
     return Classes(classes, active, _STRENGTH, nesting == "strongest")
 
 
-def resolve_of(location: Location, worked: bool) -> Bytes:
-    """Meaning of a location's codes; `worked`: it enters regions in which worker threads compute."""
+def parallel_regions(regions: Sequence[Region]) -> Bytes:
+    """(regions,) whether worker threads compute in them."""
+    return np.array([is_parallel(region) for region in regions], np.uint8)
+
+
+def region_rule(source: EventSource, rules: Rules) -> Classes:
+    """`rule_of` the regions of a source."""
+    return rule_of(region_classes(source, rules), parallel_regions(source.regions), source.nesting)
+
+
+def resolve_of(location: Location, worked: bool, idle: int = Activity.IDLE) -> Bytes:
+    """Meaning of a location's codes; `worked`: it enters regions in which worker threads compute, and is
+    `idle` outside of these."""
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
-    return resolved(int(location.base), int(Activity.COMPUTING), int(Activity.IDLE), worker)
+    return resolved(int(location.base), int(Activity.COMPUTING), int(idle), worker)
 
 
 def region_classes(source: EventSource, rules: Rules) -> Bytes:
@@ -917,20 +924,17 @@ def class_rule(source: EventSource, rules: Rules) -> Classes:
         [account_class(region, Activity(int(a))) for region, a in zip(source.regions, doing, strict=False)],
         np.uint8,
     )
-    active = np.array([is_parallel(region) for region in source.regions], np.uint8)
     # Within one activity the order of classes is arbitrary, but has to be fixed.
     strength = _STRENGTH[ACTIVITY_OF_CLASS] * CLASS_NUMBERS + np.arange(CLASS_NUMBERS)
     strength[0] = 0
-    return Classes(classes, active, strength, source.nesting == "strongest")
+    return Classes(classes, parallel_regions(source.regions), strength, source.nesting == "strongest")
 
 
 def class_resolve(location: Location, worked: bool) -> Bytes:
     """As `resolve_of`, for classes of `desktop.core.accounts`."""
-    serial = CLASS_OF[int(Activity.IDLE), Account.SERIAL]
-    worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
-    activity = np.arange(CLASS_NUMBERS, dtype=np.uint8)
-    activity[:CODES] = resolved(int(location.base), int(Activity.COMPUTING), serial, worker)
-    return activity
+    classes = np.arange(CLASS_NUMBERS, dtype=np.uint8)
+    classes[:CODES] = resolve_of(location, worked, CLASS_OF[int(Activity.IDLE), Account.SERIAL])
+    return classes
 
 
 def accounts_of_classes(rules: Rules) -> Bytes:

@@ -78,7 +78,6 @@ class RunPrediction:
 
     @property
     def saved_s(self) -> float:
-        """Seconds saved."""
         return self.recorded_s - self.duration_s
 
     @cached_property
@@ -577,7 +576,7 @@ _Indices = NDArray[np.int32]
 
 def _check_memory(store: TraceStore, causality: Causality | None) -> None:
     """Refuse if more memory is needed than available: at most 200 bytes per operation."""
-    rows = sum(int(store.places(name)[:, 1].sum()) for name in ("messages", "collectives"))
+    rows = store.count("messages") + store.count("collectives")
     needed, free = 200 * rows + (0 if causality else memory_needed(store)), memory.available()
     if free is not None and needed > free:
         raise DesktopError(

@@ -82,7 +82,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     exported.records = writer.count
     metrics = sum(store.rows("metrics", i) for i in range(len(store.locations)) if i not in threads.locations)
     exported.leave_out("values of metrics that belong to no thread", metrics)
-    exported.leave_out("marks", int(store.places("marks")[:, 1].sum()))
+    exported.leave_out("marks", store.count("marks"))
     sent = sum(tally.sent for tally in store.tallies)
     matched = sum(store.rows("links", i) for i in threads.locations)
     exported.leave_out("messages without a matching receive", max(sent - matched, 0))
@@ -199,7 +199,6 @@ class _Labels:
 
 
 def _type_of(call: str, region: Region, operations: set[str]) -> int:
-    """The event type of a region."""
     if not call:
         return tb.FUNCTION
     if call in operations:

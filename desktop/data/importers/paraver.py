@@ -106,8 +106,6 @@ def _room(rows: int) -> _Columns:
 
 
 class _Reading:
-    """One import."""
-
     def __init__(self, path: Path, sink: Sink, progress: Progress, acts: Spill, messages: Spill) -> None:
         self.path, self.sink, self.progress = path, sink, progress
         self.report = sink.report

@@ -256,6 +256,10 @@ class TraceStore(Description):
         """(locations, 2) the first row and the number of rows of each location."""
         return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
 
+    def count(self, table: str) -> int:
+        """Number of rows of all locations."""
+        return int(self.places(table)[:, 1].sum())
+
     def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, AnyArray]]:
         """Rows `begin` to `end` of the whole table, of all locations, in blocks of columns (n,). References
         in them are not checked: in a partial store they refer to the whole.
