@@ -87,6 +87,14 @@ def line_heights(curve: StepCurve) -> tuple[float, float]:
     return heights
 
 
+def heights_of(curve: StepCurve, a: float, b: float) -> Heights:
+    """What a curve needs of an upright axis where the times from `a` to `b` (s) are seen."""
+    env = envelope(curve)
+    least, most, _ = env.range(-math.inf, math.inf)
+    low, high, _ = env.range(a, b)
+    return Heights(curve.capacity, least, most, *line_heights(curve), low, high, curve.quantity.unit)
+
+
 def little(heights: Heights) -> bool:
     """Whether a curve stays so low that an axis of all processors shows nothing of it."""
     return 0 < heights.peak < LOW * heights.processors

@@ -24,8 +24,17 @@ from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
 from desktop.core.units import common, format_number, grouped
-from desktop.workbench import levels as axis_rules
-from desktop.workbench.levels import AT_FIRST, Heights, Levels, V, limits, line_heights, residual_reach, share
+from desktop.workbench.levels import (
+    AT_FIRST,
+    ROOM,
+    Levels,
+    V,
+    heights_of,
+    limits,
+    note,
+    residual_reach,
+    share,
+)
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
@@ -381,14 +390,6 @@ class RunData(OverData):
         """Whether the curve is the utilization."""
         return self.curve.quantity == PROCESSORS
 
-    def heights(self, a: float, b: float) -> Heights:
-        """What it needs of an upright axis where the times from `a` to `b` are seen."""
-        env = envelope(self.curve)
-        least, most, _ = env.range(-math.inf, math.inf)
-        low, high, _ = env.range(a, b)
-        line = line_heights(self.curve)
-        return Heights(self.curve.capacity, least, most, *line, low, high, self.curve.quantity.unit)
-
 
 def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
     """The times between the columns from `a` to `b`: those of the steps, or of `count` equal parts where
@@ -407,8 +408,8 @@ def time_axis(a: float, b: float, say: Words) -> AxisData:
 # ------------------------------------------------------------------ one run
 
 
-def level_axis(run: RunData, heights: Heights, say: Words) -> AxisData:
-    low, high = limits(run.levels, heights)
+def level_axis(run: RunData, x: Floats, say: Words) -> AxisData:
+    low, high = limits(run.levels, heights_of(run.curve, x[0], x[-1]))
     of = run.curve.quantity
     if of.counted:
         title, top = say.name("processors", of.axis), run.curve.capacity
@@ -431,7 +432,7 @@ def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
     of = curve.quantity
     low, high = min(least, 0.0), max(most, 0.0, curve.capacity if of.counted else 0.0)
     high = high if high > low else low + 1.0
-    room = (high - low) * axis_rules.ROOM
+    room = (high - low) * ROOM
     axis = quantity_axis(of, low - room * (low < 0), high + room, of.axis)
     # Its name would be higher than it is.
     axis = replace(axis, title="", whole=of.counted, top=curve.capacity if of.counted else None)
@@ -445,13 +446,11 @@ def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
     return replace(axis, title=say("utilization"), unit="%", factor=100 / capacity, top=None)
 
 
-def curve_lane(run: RunData, x: Floats, heights: Heights, say: Words) -> LaneData:
+def curve_lane(run: RunData, x: Floats, say: Words) -> LaneData:
     """The curve with its extremes, and the fit."""
     series = SeriesData("computing", x, envelope(run.curve).columns(x), "filled")
-    return LaneData(
-        level_axis(run, heights, say), (series, *_predicted(run, x)), fitted=run.fit is not None,
-        moved=_moved(run),
-    )  # fmt: skip
+    every = (series, *_predicted(run, x))
+    return LaneData(level_axis(run, x, say), every, fitted=run.fit is not None, moved=_moved(run))
 
 
 def _predicted(run: RunData, x: Floats) -> Iterator[SeriesData]:
@@ -466,19 +465,17 @@ def _moved(run: RunData) -> Floats:
     return np.empty(0) if run.predicted is None else run.predicted.breaks_s
 
 
-def stack_lane(run: RunData, x: Floats, heights: Heights, activities: Iterable[str], say: Words) -> LaneData:
+def stack_lane(run: RunData, x: Floats, activities: Iterable[str], say: Words) -> LaneData:
     """The activities upon each other, and the fit, which belongs to the first."""
     drawn = [name for name in ACTIVITIES if name in activities and name in run.stack]
     series = [SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn]
     fitted = run.fit is not None and "computing" in drawn
     if "computing" in drawn:
         series += _predicted(run, x)
-    return LaneData(level_axis(run, heights, say), tuple(series), fitted=fitted, moved=_moved(run))
+    return LaneData(level_axis(run, x, say), tuple(series), fitted=fitted, moved=_moved(run))
 
 
-def residual_lane(
-    run: RunData, x: Floats, heights: Heights, say: Words, columns: Columns | None = None
-) -> LaneData:
+def residual_lane(run: RunData, x: Floats, say: Words, columns: Columns | None = None) -> LaneData:
     """The curve less the fit, with the r.m.s. of every phase. `columns`: of the curve, if they are known."""
     curve, fit = run.curve, run.fit
     assert fit is not None
@@ -492,7 +489,7 @@ def residual_lane(
     some = np.isfinite(mean)
     extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
     reach = min(extreme, max(float(np.abs(mean[some]).max(initial=0.0)), 4 * float(rms[show].max(initial=0))))
-    reach = residual_reach(reach, run.levels, heights)
+    reach = residual_reach(reach, run.levels, heights_of(run.curve, x[0], x[-1]))
     top = round_reach(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
     steps = np.where(low < high, 9, 1)
     values = Columns(low, high, mean, mean, mean, steps)
@@ -558,11 +555,11 @@ def run_plot(
     legend: Sequence[LegendData],
     *,
     title: str = "",
-    heights: Heights | None = None,
     ranges: bool = True,
 ) -> PlotData:
     """Lanes of a run with all that stands in and above them."""
-    range_note = "" if heights is None else axis_rules.note(run.levels, heights)
+    over_levels = figure in ("curve", "stack")
+    range_note = note(run.levels, heights_of(run.curve, axis.low, axis.high)) if over_levels else ""
     prediction = "" if run.predicted is None else WORDS["predicted"].format(run.predicted.words)
     fit = run.fit
     return PlotData(
@@ -643,23 +640,22 @@ def figure_plot(
     if figure == "timeline":
         assert material.bars is not None
         return _timeline(run, material.bars, axis, title, say, columns)
-    heights = run.heights(a, b)
     even = np.linspace(a, b, columns + 1)
     if figure == "residual":
-        lane = residual_lane(run, even, heights, say)
+        lane = residual_lane(run, even, say)
         plot = run_plot(figure, run, axis, [lane], lane.entries, title=title)
         return replace(plot, remarks=(lane.note,))
     if figure == "stack":
         # Alone, computing is the other figure.
         drawn = frozenset(material.stack) if activities in (None, {"computing"}) else activities
-        lane = stack_lane(run, even, heights, drawn or (), say)
+        lane = stack_lane(run, even, drawn or (), say)
         legend = run_legend(run, say, activities=drawn)
     else:
-        lane = curve_lane(run, column_times(run.curve, a, b, columns), heights, say)
+        lane = curve_lane(run, column_times(run.curve, a, b, columns), say)
         legend = run_legend(run, say, exact=lane.exact, activities=frozenset({"computing"}))
     below = run.tracks if figure == "curve" else ()
     lanes = [track_lane(c, column_times(c, a, b, columns), say, f"track {k}") for k, c in enumerate(below, 1)]
-    return run_plot(figure, run, axis, [lane, *lanes], legend, title=title, heights=heights)
+    return run_plot(figure, run, axis, [lane, *lanes], legend, title=title)
 
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:

@@ -32,6 +32,7 @@ from desktop.workbench.levels import (
     AT_FIRST,
     Heights,
     Levels,
+    heights_of,
     limits,
     moved,
     note,
@@ -122,7 +123,6 @@ class CurveView(TimePlot):
         self._stack: dict[str, StepCurve] = {}
         self._activities = frozenset({"computing"})
         self._levels = AT_FIRST
-        self._heights: Heights | None = None  # of the visible range
         self._hover: int | None = None
         self._overview: Raster | None = None
         self._grown: list[tuple[QRectF, Draw]] = []  # what alone is to be painted, and by what
@@ -325,7 +325,7 @@ class CurveView(TimePlot):
     def heights(self) -> Heights | None:
         """The heights for a vertical axis of the visible range; None without a curve."""
         curve = self._curve
-        return None if curve is None else RunData(curve=curve).heights(self._nav.a, self._nav.b)
+        return None if curve is None else heights_of(curve, self._nav.a, self._nav.b)
 
     @property
     def levels_note(self) -> str:
@@ -578,9 +578,9 @@ class CurveView(TimePlot):
         self._show_parts()
         if self._curve is None:
             return
-        self._heights = self.heights
-        assert self._heights is not None
-        seen = (*limits(self._levels, self._heights), self._levels.log)
+        heights = self.heights
+        assert heights is not None
+        seen = (*limits(self._levels, heights), self._levels.log)
         if seen != self._levels_seen:
             self._log_items(seen[2])
         for lane in (self._main, self._run):
@@ -609,16 +609,15 @@ class CurveView(TimePlot):
         lane, m = self._local(self._main)
         x = scales.column_edges(m, sheet.image.width())
         thickness, run, say = max(1, round(dpr)), self._run_shown(), words()
-        assert self._heights is not None
         if self._activities == {"computing"} or (not self._stack and "computing" in self._activities):
-            described = curve_lane(run, x, self._heights, say)
+            described = curve_lane(run, x, say)
             self._columns = described.series[0].columns
             first = self._draw_steps("base", sheet, lane, m, self._columns, thickness, described)
         else:
             first = 0
             self._drawn.pop("base", None)
             self._columns = envelope(self._curve).columns(x)
-            described = stack_lane(run, x, self._heights, self._activities, say)
+            described = stack_lane(run, x, self._activities, say)
             stacked = [s for s in described.series if s.look == "stacked"]
             curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
         self._end_here(sheet, m)
@@ -715,14 +714,14 @@ class CurveView(TimePlot):
     def _state(self, residual: LaneData | None) -> PlotData:
         """The description of all lanes."""
         run, say = self._run_shown(), words()
-        assert self._described is not None and self._heights is not None
+        assert self._described is not None
         fitting = self._over.fit is not None and "computing" in self._activities
         lane = replace(self._described, fitted=fitting)
         legend = run_legend(run, say, exact=lane.exact, activities=self._activities)
         lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
         axis = time_axis(self._nav.a, self._nav.b, say)
         figure = "stack" if self._stacked else "curve"
-        return run_plot(figure, run, axis, lanes, legend, heights=self._heights)
+        return run_plot(figure, run, axis, lanes, legend)
 
     def description(self) -> PlotData | None:
         """The description of the plot shown; None without a curve."""
@@ -792,9 +791,8 @@ class CurveView(TimePlot):
         if fit is None:
             sheet.clear(QColor(t.background))
         else:
-            assert self._heights is not None
             x = scales.column_edges(m, sheet.image.width())
-            described = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
+            described = residual_lane(self._run_shown(), x, words(), self._columns)
             for box in (lane, self._residual):
                 box.low, box.high = described.axis.low, described.axis.high
             em = self.fontMetrics().height()
