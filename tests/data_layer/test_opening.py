@@ -253,7 +253,9 @@ def test_clocks_are_checked_repaired_and_reported(source: Path, importing: objec
         shift = [location.shift for location in store.locations]
         assert shift[0] == 0 and 70 <= shift[1] <= 130, "not within what the barrier allows"
         off_ms = max(shift[1] - 70, 110 - shift[1])  # it enters at -70 and leaves at -60
-        assert f"; then they agree to {off_ms} ms if none drifts." in next(iter(store.report)).text
+        told = next(iter(store.report)).text
+        assert told.startswith("The clocks contradict 1 of 1 collectives, by 70 ms at most; "), "no messages"
+        assert f", which leaves no contradiction; then they agree to {off_ms} ms if none drifts." in told
         assert store.locations[1].half_width == np.inf, "one barrier says nothing of rates"
         as_recorded = build(store, Rules(repaired=False)).curve()
         assert as_recorded.duration == pytest.approx(0.160)
