@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from desktop.data.material import Material
     from desktop.data.statistics import RangeStats, Statistics
     from desktop.ui.figures import Look
+    from desktop.workbench.model import Project
 
 By = Literal["run", "phase"]
 # Bytes of an event or message as a row of a DataFrame.
@@ -177,13 +178,16 @@ def _prepare_qt() -> None:
 
 
 class Run:
-    """An open trace, imported file or project; made by `open`. A context manager; `close` ends it."""
+    """An open trace, imported file or project; made by `open`. A context manager; `close` ends it.
 
-    def __init__(self, path: str | Path, words: Mapping[str, object]) -> None:
+    `shown`: what a window asks of the run, with its rules, limit, curve, phases and names.
+    """
+
+    def __init__(self, path: str | Path, words: Mapping[str, object], shown: Project | None = None) -> None:
         from desktop.commands.run_options import open_settled, utilization
 
         self.path = Path(path)
-        self._words = dict(words)
+        self._words, self._shown = dict(words), shown
         options = self._options()
         self._store = open_settled(options)
         self._use = utilization(self._store, options)
@@ -194,7 +198,7 @@ class Run:
         from desktop.commands.run_options import settle
 
         options = Namespace(**{"file": self.path, "n": n, "model": model, "seconds": None, **self._words})
-        settle(options)
+        settle(options, self._shown)
         return options
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
-    from desktop.workbench.model import PhaseSettings
+    from desktop.workbench.model import PhaseSettings, Project
 
 
 def adder(parser: argparse._ActionsContainer) -> Callable[..., None]:
@@ -140,31 +140,29 @@ def open_settled(options: argparse.Namespace) -> TraceStore:
     return open_file(options.trace, **asdict(options.opening))
 
 
-def settle(options: argparse.Namespace) -> None:
+def settle(options: argparse.Namespace, shown: Project | None = None) -> None:
     """Where FILE is a project, take the run in it that was shown, and what the options leave open from there.
 
     `options.trace` is then the trace, `options.opening` how it is opened, `options.phases` the
-    `PhaseSettings`, `options.rules` the rules, and `options.settings` what the project says of the run.
+    `PhaseSettings`, `options.rules` the rules, and `options.settings` what the project says of the run
+    (`shown`: what a window asks of FILE, which is a trace then).
     """
     from desktop.data.project_file import is_project
-    from desktop.workbench.model import DETECT, PhaseSettings, Project
-
-    options.trace, options.rules, options.project, options.opening = options.file, None, False, DETECT
-    options.settings = Project()
-    if not is_project(options.file):
-        options.phases = phase_settings(options, PhaseSettings())
-        return
     from desktop.errors import ProjectError
     from desktop.workbench.keeping import read_workspace, trace_of
+    from desktop.workbench.model import DETECT, Project
 
-    workspace = read_workspace(options.file)
-    if not workspace.runs:
-        raise ProjectError("holds no trace", file=options.file)
-    run = workspace.runs[workspace.shown]
-    options.trace, options.project = trace_of(run.trace, options.file), True
-    options.opening = run.trace.options
-    options.rules, options.settings = run.project.rules, run.project
-    options.phases = phase_settings(options, run.project.phases)
+    options.trace, options.opening = options.file, DETECT
+    if is_project(options.file):
+        workspace = read_workspace(options.file)
+        if not workspace.runs:
+            raise ProjectError("holds no trace", file=options.file)
+        run = workspace.runs[workspace.shown]
+        options.trace, options.opening = trace_of(run.trace, options.file), run.trace.options
+        shown = run.project
+    options.project, options.settings = shown is not None, shown or Project()
+    options.rules = options.settings.rules
+    options.phases = phase_settings(options, options.settings.phases)
 
 
 def phase_settings(options: argparse.Namespace, project_phases: PhaseSettings) -> PhaseSettings:

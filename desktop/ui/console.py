@@ -24,9 +24,10 @@ _RIGHTS = (
     "What is typed there runs with all rights that you have. The trace or project runs nothing in it; "
     "type only what you understand. It goes off with this trace."
 )
-_GREETING = """run      {title}, as pw.open gives it (handbook: Python and notebooks)
+_GREETING = """run      {title}, as pw.open gives it of a project (handbook: Python and notebooks);
+         curve, limit, rules, phases and names are those of now: run.phases()
 pw       import phasewright as pw
-n        phases in the window when the console was turned on: run.phases(n)
+n        how many phases these are
 window   this page, as window.curve_view.lanes["curve"].addItem(...)
 """
 
@@ -78,11 +79,11 @@ class PythonConsole(QDockWidget):
     def _open(self) -> None:
         document, project = self.document, self._bench.snapshot.project
         assert document is not None
-        start, end = project.limit or (None, None)
         library = import_module("desktop.notebook")  # what users import as phasewright
 
         def work(_job: Job) -> object:
-            return library.open(document.store, start=start, end=end, curve=project.curve)
+            words = dict.fromkeys(("start", "end", "curve", "as_recorded"))  # as the project says
+            return library.Run(document.store, words, project)
 
         def done(run: object) -> None:
             self._run = run

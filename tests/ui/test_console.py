@@ -40,6 +40,10 @@ def test_it_is_on_by_consent_and_for_one_trace(
 
     assert not page.actions_by_id["console"].isEnabled()
     opened("a")
+    page.workbench.set_n(2)
+    qtbot.waitUntil(lambda: not page.busy, timeout=60_000)
+    page.workbench.move_breakpoint(1, 3.25)
+    page.workbench.name_phase(0, "first")
     asked(QMessageBox.StandardButton.No)
     assert page.console is None and not page.actions_by_id["console"].isChecked()
     QApplication.processEvents()
@@ -49,6 +53,8 @@ def test_it_is_on_by_consent_and_for_one_trace(
     for words, said in (
         ("run.curve().to_frame()['level'].max()", "3.0"),
         ("n == window.workbench.snapshot.project.phases.n", "True"),
+        ("run.phases().breaks", "[0.0, 3.25, 6.0]"),
+        ("run.phases().names[0]", "'first'"),
         ("1 / 0", "ZeroDivisionError"),
     ):
         console.input.setText(words)
