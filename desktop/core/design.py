@@ -23,7 +23,6 @@ import numpy as np
 from desktop import resources
 from desktop.core.arrays import Ints
 
-Levels = Ints
 Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
 
 #: Letters for factors without names; I is reserved for the identity.

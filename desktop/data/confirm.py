@@ -66,8 +66,7 @@ def setting_of(experiment: Experiment, names: Iterable[str]) -> tuple[int, ...]:
     unknown = next((name for name in raised if name not in experiment.names), None)
     if unknown is not None:
         raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(experiment.names)}")
-    levels = zip(experiment.names, experiment.lowest, strict=True)
-    return tuple(1 if name in raised else low for name, low in levels)
+    return experiment.raised(*map(experiment.names.index, raised))
 
 
 def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str, ...]:

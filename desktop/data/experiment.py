@@ -108,6 +108,12 @@ class Factor:
         return ", ".join(filter(None, (routine, f"line {self.line}" if self.line else "")))
 
     @property
+    def has_own_delay(self) -> bool:
+        """Whether the size of its delay is filled into its words."""
+        words = (*self.high.flags, *self.high.arguments, *dict(self.high.environment).values())
+        return any("{delay}" in word for word in words)
+
+    @property
     def is_delay(self) -> bool:
         """Whether + delays something; else it is a setting."""
         return bool(self.place or self.delay)
@@ -258,6 +264,10 @@ class Experiment:
     def lowest(self) -> tuple[int, ...]:
         """The lowest level of every factor: the unperturbed program."""
         return tuple(self.design().levels.min(axis=0).tolist())
+
+    def raised(self, *factors: int) -> tuple[int, ...]:
+        """The lowest levels, with these factors (by their places) at +."""
+        return tuple(1 if j in factors else level for j, level in enumerate(self.lowest))
 
     def levels(self, treatment: int) -> tuple[int, ...]:
         return tuple(self.design().levels[treatment].tolist())
@@ -572,9 +582,8 @@ def _used(experiment: Experiment) -> None:
                 where="[program]",
                 hint="write {flags} where the compiler takes them; a program takes arguments",
             )
-        words = (*factor.high.flags, *factor.high.arguments, *dict(factor.high.environment).values())
-        levels = experiment.plan.kind == "orthogonal-array"
-        if levels and not (factor.delay and any("{delay}" in word for word in words)):
+        array = experiment.plan.kind == "orthogonal-array"
+        if array and not (factor.delay and factor.has_own_delay):
             raise ExperimentError(
                 f"factor {factor.name} is the same at every level but the lowest",
                 where="[[factors]]",

@@ -123,7 +123,9 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     """
     common = experiment.program.delay is not None
     places = tuple(
-        j for j, factor in enumerate(experiment.factors) if _alone(factor) or (common and factor.high.flags)
+        j
+        for j, factor in enumerate(experiment.factors)
+        if factor.has_own_delay or (common and factor.high.flags)
     )
     if not places:
         raise ExperimentError(
@@ -135,24 +137,21 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     return places
 
 
-def _alone(factor: Factor) -> bool:
-    words = (*factor.high.flags, *factor.high.arguments, *dict(factor.high.environment).values())
-    return any("{delay}" in word for word in words)
-
-
 def sized(experiment: Experiment, size: int) -> Experiment:
     """The experiment with this delay at every place."""
     program = experiment.program
     program = program if program.delay is None else program.with_delay(size)
-    factors = tuple(replace(f, delay=size) if _alone(f) else f for f in experiment.factors)
+    factors = tuple(replace(f, delay=size) if f.has_own_delay else f for f in experiment.factors)
     return replace(experiment, program=program, factors=factors)
 
 
 def tuned(experiment: Experiment, pilot: Pilot) -> Experiment:
     """The experiment with the sizes found by the pilot: a place's own if the description has one."""
     sizes, described = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
-    factors = tuple(replace(f, delay=sizes[f.name]) if _alone(f) and f.name in sizes else f
-                    for f in experiment.factors)  # fmt: skip
+    factors = tuple(
+        replace(f, delay=sizes[f.name]) if f.has_own_delay and f.name in sizes else f
+        for f in experiment.factors
+    )
     return replace(described, factors=factors)
 
 
@@ -160,7 +159,8 @@ def sizes_of(experiment: Experiment) -> tuple[int, ...]:
     """From a ninth of the size in the description upwards, each three times the one before."""
     common = experiment.program.delay
     described = [] if common is None else [common]
-    described += [experiment.factors[j].delay for j in places_of(experiment) if _alone(experiment.factors[j])]
+    factors = [experiment.factors[j] for j in places_of(experiment)]
+    described += [factor.delay for factor in factors if factor.has_own_delay]
     first = max(1, min(described) // STEP**2)
     return tuple(first * STEP**k for k in range(SIZES))
 
@@ -168,14 +168,9 @@ def sizes_of(experiment: Experiment) -> tuple[int, ...]:
 def pilot_commands(experiment: Experiment) -> tuple[str, ...]:
     """Every command that a pilot may run, for the user to agree to."""
     sizes = sizes_of(experiment)
-    pairs = [(sized(experiment, sizes[0]), _levels(experiment))]
-    pairs += [(sized(experiment, s), _levels(experiment, j)) for s in sizes for j in places_of(experiment)]
+    pairs = [(sized(experiment, sizes[0]), experiment.lowest)]
+    pairs += [(sized(experiment, s), experiment.raised(j)) for s in sizes for j in places_of(experiment)]
     return commands_of(pairs)
-
-
-def _levels(experiment: Experiment, high: int = -1) -> tuple[int, ...]:
-    """All factors at their lowest level except one."""
-    return tuple(1 if j == high else level for j, level in enumerate(experiment.lowest))
 
 
 def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
@@ -210,7 +205,8 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
                 f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
             )
             progress.step(len(effects), len(places), title)
-            value = runner.one(sized(experiment, size), _levels(experiment, place), progress)[0]
+            levels = experiment.raised(place)  # -1: none
+            value = runner.one(sized(experiment, size), levels, progress)[0]
             writer.writerow([*head, repr(value)])
             file.flush()
             os.fsync(file.fileno())
@@ -218,7 +214,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
 
         runner.measure_base(progress)
         for _ in range(experiment.program.warm_up):
-            runner.one(sized(experiment, sizes[0]), _levels(experiment), progress)
+            runner.one(sized(experiment, sizes[0]), experiment.lowest, progress)
         for _ in range(_BASE):
             base.append(measure(sizes[0], -1))
         largest = sizes[0]
@@ -236,7 +232,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
                 break
         file.write(_DONE)
     every = tuple(
-        effects.get(j, Sizing(factor.name, 0, math.nan, math.nan, _alone(factor)))
+        effects.get(j, Sizing(factor.name, 0, math.nan, math.nan, factor.has_own_delay))
         for j, factor in enumerate(experiment.factors)
         if j in places
     )
@@ -278,7 +274,7 @@ def _sigma(groups: Sequence[Sequence[float]]) -> float:
 
 def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Sizing:
     se = sigma * math.sqrt(1 / len(y) + 1 / len(base))
-    return Sizing(factor.name, size, float(np.mean(y) - np.mean(base)), se, _alone(factor))
+    return Sizing(factor.name, size, float(np.mean(y) - np.mean(base)), se, factor.has_own_delay)
 
 
 def sizing_rows(pilot: Pilot) -> list[Mapping[str, object]]:

@@ -210,8 +210,7 @@ class Runner:
         for done, j in enumerate(places if experiment.program.build else ()):
             name = experiment.names[j]
             progress.step(done, len(places), f"building with {name} alone")
-            alone = [*lowest]
-            alone[j] = 1
+            alone = experiment.raised(j)
             for levels in (lowest, alone):
                 self.build(levels, progress)
             base = base or self._digest(lowest)

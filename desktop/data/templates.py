@@ -287,14 +287,14 @@ def _described(
                 means=f"{variable}={high}", low_means=f"{variable}={low}",
             )
         )  # fmt: skip
-    return Experiment(
-        folder,
-        folder.name,
-        program,
-        tuple(factors),
-        (Response("wall"), Response("cpu", "cpu")),
-        Plan(runs=smallest_runs(len(factors), 4), replicates=REPLICATES, seed=secrets.randbelow(1 << 31)),
-    )
+    return _planned(folder, program, factors, REPLICATES)
+
+
+def _planned(folder: Path, program: Program, factors: Sequence[Factor], replicates: int) -> Experiment:
+    """The experiment with the usual responses and the smallest design of resolution IV."""
+    plan = Plan(runs=smallest_runs(len(factors), 4), replicates=replicates, seed=secrets.randbelow(1 << 31))
+    responses = Response("wall"), Response("cpu", "cpu")
+    return Experiment(folder, folder.name, program, tuple(factors), responses, plan)
 
 
 def _free(name: str, place: Place, used: set[str]) -> str:
@@ -328,7 +328,7 @@ def _program(folder: Path, request: Request, language: str, sources: Sequence[st
         scripts = [s for s in sources if s.endswith(".sh")] or [f"{PROGRAM}/command"]
         run = (f"./{scripts[0]}", "{args}")
     else:
-        words = ("mpicc", "-O2") if name == "mpi" and language == "c" else _COMPILERS[language]
+        words = _COMPILERS[language]
         if name == "mpi":
             words = ({"c": "mpicc", "cpp": "mpicxx", "fortran": "mpifort"}[language], *words[1:])
         more = ("-fopenmp",) if name == "openmp" else ()
@@ -411,23 +411,12 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
 
         return re.sub(r"\$[({](\w+)[)}]", value, text) if depth else text
 
-    names = [name for name in _COMPILER_NAMES if name in values]
-    usual = {"c": "CC", "cpp": "CXX", "fortran": "FC"}[language]
-    if not names:
-        names = [usual]
-    defaults = {"CC": "cc", "CXX": "c++"}
-    commands = {name: expanded(values.get(name, defaults.get(name, "gfortran"))) for name in names}
+    usual = {"c": ("CC", "cc"), "cpp": ("CXX", "c++"), "fortran": ("FC", "gfortran")}[language]
+    commands = {name: expanded(values[name]) for name in _COMPILER_NAMES if name in values} or dict([usual])
     words = [f"{k}={v}{' -cpp' if 'gfortran' in v else ''} {{flags}}" for k, v in commands.items()]
-    product = "program"
-    targets = {
-        t: matched[2]
-        for matched in _TARGET.finditer(texts[file])
-        for t in [expanded(matched[1]).split()[0] if expanded(matched[1]).split() else ""]
-    }
-    for target, needs in targets.items():
-        first = expanded(needs).split()
-        product = first[0] if target == "all" and first else target
-        break
+    first = _TARGET.search(texts[file])
+    targets, needs = (expanded(first[k]).split() if first else [] for k in (1, 2))
+    product = next(iter((targets[:1] == ["all"] and needs) or targets), "program")
     folder = PurePosixPath(file).parent.as_posix()
     return ("make", "-B", "-C", folder, *words), f"{folder}/{product}"
 
@@ -456,26 +445,15 @@ def of_prepared(folder: Path) -> Experiment:
     if (folder / DESCRIPTION).exists():
         raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
     files = sorted(p.name for p in folder.iterdir() if language_of(p.name) and p.suffix not in _HEADERS)
-    program = [name for name in files if name not in _HELPERS["fortran"] and name != "spt_delay.py"]
-    kinds = [kind for name in program if (kind := language_of(name)) in _COMPILERS]
+    own = [name for name in files if name not in _HELPERS["fortran"] and name != "spt_delay.py"]
+    kinds = [kind for name in own if (kind := language_of(name)) in _COMPILERS]
     kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
     sources = tuple(name for name in files if _fits(name, kind)) if kind == "fortran" else tuple(
-        name for name in program if language_of(name) == kind and kind
+        name for name in own if language_of(name) == kind and kind
     )  # fmt: skip
     first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
-    factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)
+    factors = [place.factor() for place in find_places(folder, sources)] or [first]
     texts = {s: (folder / s).read_text(encoding="utf-8", errors="replace") for s in sources}
     build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *in_order(sources, texts)) if kind else ()
-    return Experiment(
-        folder,
-        folder.name,
-        Program(
-            run=("{out}",) if kind else ("./program", "{args}"),
-            build=build,
-            sources=sources,
-            flags=("-DSPT_DELAY=100",) if kind else (),
-        ),
-        factors,
-        (Response("wall"), Response("cpu", "cpu")),
-        Plan(runs=smallest_runs(len(factors), 4), replicates=2, seed=secrets.randbelow(1 << 31)),
-    )
+    program = Program(("{out}",) if kind else ("./program", "{args}"), build, sources)
+    return _planned(folder, program.with_delay(100 if kind else 0), factors, 2)

@@ -978,6 +978,3 @@ def _hierarchy(effects: Effects) -> str:
             if len(e.members) > 1 and (j,) not in in_model and names[j] not in named:
                 return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
     return ""
-
-
-__all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "ImportedTrials"]
