@@ -10,7 +10,7 @@ import numpy as np
 
 from desktop.core.charges import Charges
 from desktop.core.root_causes import BALANCED, LITTLE, WORTH, Cause, Naming, causes
-from desktop.core.units import capital, grouped, percent, si
+from desktop.core.units import capital, grouped, mean_number, percent, si
 
 #: A phase in which less than this part of the processors compute has no efficiencies in its sentence.
 COMPUTES = 0.01
@@ -45,15 +45,7 @@ def worth_telling(causes: Sequence[Cause], most: int = 4) -> list[Cause]:
 
 
 def _computing(of: Charges, digits: int) -> str:
-    """``7.56 of 16 processors compute``, rounded to all of them only if no more than half a per mille is
-    lost."""
-    number = next(
-        text
-        for more in (digits, digits + 1, digits + 2, digits + 3)
-        if float(text := f"{of.computing:.{more}g}") < of.processors or of.lost_s < 5e-4 * of.whole_s
-    )
-    if 0.0 < of.computing < 0.01:
-        number = "fewer than 0.01"
+    number = mean_number(of.computing, of.processors, digits)
     return f"on average {number} of {of.processors:.0f} processors compute"
 
 

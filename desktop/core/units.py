@@ -92,6 +92,18 @@ def tenth(part: float | None) -> str:
     return "–" if part is None or not math.isfinite(part) else f"{100 * part:.1f} %"
 
 
+def mean_number(mean: float, most: float, digits: int = 3) -> str:
+    """A mean number of processors out of `most`, as which it is given only if less than 0.05 % are missing.
+
+    >>> mean_number(7.5634, 16), mean_number(15.86, 16, 2), mean_number(15.999, 16), mean_number(2e-4, 4)
+    ('7.56', '15.9', '16', 'fewer than 0.01')
+    """
+    if 0.0 < mean < 0.01:
+        return "fewer than 0.01"
+    texts = (f"{mean:.{more}g}" for more in range(digits, digits + 4))
+    return next((text for text in texts if float(text) < most or mean >= most * (1 - 5e-4)), f"{mean:g}")
+
+
 def capital(text: str) -> str:
     """`text` with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -46,7 +46,7 @@ from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.run_difference import explain_differences
 from desktop.core.ticks import time_unit
-from desktop.core.units import capital, percent, quantity, seconds, tenth, unbroken
+from desktop.core.units import capital, mean_number, percent, quantity, seconds, tenth, unbroken
 from desktop.core.units import format_number as _number
 from desktop.data.causes import Delay
 from desktop.data.chart import Content
@@ -827,7 +827,9 @@ class _Run:
         if self.material.bars is not None and self.stats:
             figures.append("timeline")
         findings = (self._finding(figure) for figure in figures)
-        return [self._extent(), *findings, *filter(None, (self._lossy(), fit.note))]
+        # That breakpoints are as suggested stands in the finding of the figure.
+        note = "" if fit.note == AS_SUGGESTED else capital(fit.note)
+        return [self._extent(), *findings, *filter(None, (self._lossy(), note))]
 
     def _extent(self) -> str:
         """How long the run is, and which part of it is analysed."""
@@ -861,7 +863,8 @@ class _Run:
         material = self.material
         curve, fit, rows = material.curve, material.fit, material.rows
         share = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
-        overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
+        mean = mean_number(curve.mean, curve.capacity)
+        overall = f"{capital(mean)} of {_number(curve.capacity)} processors compute on average{share}"
         of = curve.quantity
         if of != PROCESSORS:
             overall = f"{of.name}: on average {_number(curve.mean)} {of.unit}".rstrip()
@@ -869,12 +872,12 @@ class _Run:
             if fit.n == 1:
                 return f"{overall}; one {DEGREES[rows[0].degree]} phase describes the whole run."
             low = min(range(fit.n), key=lambda k: rows[k].mean)
-            least = "is the least busy" if of == PROCESSORS else "has the least"
             part = (rows[low].end_s - rows[low].start_s) / curve.duration
-            return (
-                f"{overall}; of {fit.n} phases, phase {low + 1} {least}: {_number(rows[low].mean)} "
-                f"for {percent(part)} of the time."
-            )
+            least = f"has the least: {_number(rows[low].mean)}"
+            if of == PROCESSORS:
+                mean = mean_number(rows[low].mean, curve.capacity)
+                least = f"is the least busy: {mean} processor{'' if mean == '1' else 's'}"
+            return f"{overall}; of {fit.n} phases, phase {low + 1} {least} for {percent(part)} of the time."
         if figure == "stack":
             parts = {
                 name: level.integral / (curve.duration * curve.capacity)
