@@ -148,12 +148,13 @@ def settle(options: argparse.Namespace, shown: Project | None = None) -> None:
     (`shown`: what a window asks of FILE, which is a trace then).
     """
     from desktop.data.project_file import is_project
-    from desktop.errors import ProjectError
-    from desktop.workbench.keeping import read_workspace, trace_of
     from desktop.workbench.model import DETECT, Project
 
     options.trace, options.opening = options.file, DETECT
     if is_project(options.file):
+        from desktop.errors import ProjectError
+        from desktop.workbench.keeping import read_workspace, trace_of
+
         workspace = read_workspace(options.file)
         if not workspace.runs:
             raise ProjectError("holds no trace", file=options.file)
