@@ -12,19 +12,7 @@ from numpy.typing import NDArray
 
 from desktop.core.arrays import AnyArray, Bytes, Floats, Ints
 from desktop.core.jit import kernel
-from desktop.core.machine import (
-    ALL_TO_ONE,
-    N_TO_N,
-    ONE_TO_ALL,
-    PREFIX,
-    RECEIVE,
-    SEND,
-    Network,
-    Schedule,
-    replay,
-)
-
-__all__ = ["ALL_TO_ONE", "N_TO_N", "ONE_TO_ALL", "PREFIX", "RECEIVE", "SEND", "STUCK", "ideal_duration"]
+from desktop.core.machine import RECEIVE, SEND, Network, Schedule, replay
 
 #: What `ideal_duration` returns for a deadlock.
 STUCK = -1

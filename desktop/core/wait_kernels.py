@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.core import ideal
+from desktop.core import machine
 from desktop.core.arrays import AnyArray, Bytes, Flags, Ints
 from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BEGIN
@@ -33,11 +33,11 @@ def waited_for(
                 root = row
         for row in range(start[c], start[c + 1]):
             awaited = -1
-            if kind[c] == ideal.N_TO_N or (kind[c] == ideal.ALL_TO_ONE and is_root[row]):
+            if kind[c] == machine.N_TO_N or (kind[c] == machine.ALL_TO_ONE and is_root[row]):
                 awaited = last
-            elif kind[c] == ideal.ONE_TO_ALL and not is_root[row]:
+            elif kind[c] == machine.ONE_TO_ALL and not is_root[row]:
                 awaited = root
-            elif kind[c] == ideal.PREFIX:
+            elif kind[c] == machine.PREFIX:
                 awaited = before
                 if before < 0 or begin[row] > begin[before]:
                     before = row
@@ -86,7 +86,7 @@ def offer_received(
         if call[i] < 0:
             continue
         held[c] |= 1
-        if kind[i] == ideal.RECEIVE:
+        if kind[i] == machine.RECEIVE:
             m = key[i]
             offer(c, sent[m], account, sender[m], m, end, best, latest, accounts, partners, keys, held)
 
@@ -100,7 +100,7 @@ def offer_collective(
     """`offer` for the collective operations of a location: `member` (n,) rows of `needed` and `partner` (from
     `waited_for`); `account` by kind, but `is_barrier` for instances that are a `barrier`."""
     for i in range(call.size):
-        if call[i] < 0 or kind[i] == ideal.SEND or kind[i] == ideal.RECEIVE:
+        if call[i] < 0 or kind[i] == machine.SEND or kind[i] == machine.RECEIVE:
             continue
         late = needed[member[i]]
         if late != BEGIN:

@@ -8,8 +8,8 @@ operations and waits are sorted by location and time, those of location i from `
     calls       start (locations + 1,); begin, end, region (calls,)
                 times in one or several nested regions of communication; region: the outermost
     operations  start (locations + 1,); time, kind, key, done, call (operations,)
-                kind: SEND, RECEIVE, N_TO_N, ... of `desktop.core.ideal`; key: number of the message or of the
-                collective operation; done: ticks that the location has computed until then;
+                kind: SEND, RECEIVE, N_TO_N, ... of `desktop.core.machine`; key: number of the message or
+                of the collective operation; done: ticks that the location has computed until then;
                 call: the row of the call it is in, -1 outside of all
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if unknown; send, receive: operations
@@ -52,11 +52,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core import ideal, wait_kernels
+from desktop.core import machine, wait_kernels
 from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
 from desktop.core.arrays import AnyArray, Bytes, Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock, columns
+from desktop.core.ideal import STUCK, ideal_duration
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import si
 from desktop.data.call_tables import (
@@ -189,7 +190,7 @@ class Causality:
         sent, arrived = corrected(sent, sender, *clocks), corrected(arrived, receiver, *clocks)
         step()
         location, time, key = [sender, receiver], [sent, arrived], [np.arange(sent.size, dtype=np.int32)] * 2
-        kind = [np.full(sent.size, code, np.uint8) for code in (ideal.SEND, ideal.RECEIVE)]
+        kind = [np.full(sent.size, code, np.uint8) for code in (machine.SEND, machine.RECEIVE)]
         dependences = [depends(text) for text in store.texts]
         of_text = np.array([-1 if one is None else one.pattern for one in dependences], np.int64)
         is_barrier = np.array([(mpi_call(text) or text.lower()) == "barrier" for text in store.texts], bool)
@@ -264,7 +265,7 @@ class Causality:
             begin, end, doing = class_states(store, i, self.rules, beside.take)
             since, until = beside.calls(self._clocks[i], store.locations[i].last)
             part = slice(operations.start[i], operations.start[i + 1])
-            over = operations.kind[part] == ideal.RECEIVE
+            over = operations.kind[part] == machine.RECEIVE
             operations.call[part] = call_at(operations.time[part], over, since, until, 0)
             if store.locations[i].kind != "cpu":
                 return since.size, (begin[:0], end[:0])
@@ -364,7 +365,7 @@ class Causality:
         ):
             rows = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
             rows = rows[np.lexsort((peer[rows], time[rows]))]
-            ops = np.flatnonzero(operations.kind[part] == (ideal.SEND if outward else ideal.RECEIVE))
+            ops = np.flatnonzero(operations.kind[part] == (machine.SEND if outward else machine.RECEIVE))
             keys = operations.key[part][ops]
             partner = address[of_messages[keys]]
             order = np.lexsort((partner, operations.time[part][ops]))
@@ -457,7 +458,7 @@ class Causality:
         operations, messages = self.operations, self.messages
         mine = np.flatnonzero(asks & (state[-1] == 0))
         a, b = operations.start[location : location + 2]
-        receives = a + np.flatnonzero(operations.kind[a:b] == ideal.RECEIVE)
+        receives = a + np.flatnonzero(operations.kind[a:b] == machine.RECEIVE)
         at = np.searchsorted(operations.time[receives], end[mine])
         mine, at = mine[at < receives.size], at[at < receives.size]
         message = operations.key[receives[at]]
@@ -558,8 +559,8 @@ class Causality:
         first, last = self.operations_between(begin, end)
         operations = self.operations
         kinds = wait_kernels.count_kinds(first, last, operations.kind)
-        lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
-        ticks = ideal.STUCK
+        lost = int(sent - kinds[machine.SEND]), int(received - kinds[machine.RECEIVE])
+        ticks = STUCK
         if self.disagreeing:
             note = "Members of a communicator name different collective operations."
         elif any(lost):
@@ -567,13 +568,13 @@ class Causality:
         elif not kinds.sum():
             note = "No messages and no collective operations are recorded here."
         else:
-            ticks = ideal.ideal_duration(
+            ticks = ideal_duration(
                 first, last, operations.kind, operations.key, operations.done, before, useful,
                 self.messages.receiver, self.collectives.root,
             )  # fmt: skip
             note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
             if ticks - (end - begin) > max(2, 1e-3 * (end - begin)):  # more than rounding can cause
-                ticks, note = ideal.STUCK, _LONGER
+                ticks, note = STUCK, _LONGER
             ticks = min(ticks, end - begin)
         communication, waiting, waiting_note, off = self._split(begin, end)
         return Replayed(
@@ -604,7 +605,7 @@ class Causality:
 
     def why_none(self) -> str:
         """Why waiting cannot be distinguished from moving data in the run."""
-        if not (self.operations.kind != ideal.SEND).any():
+        if not (self.operations.kind != machine.SEND).any():
             return "No receives and no collective operations are matched."
         if not self.calls.begin.size:
             return "The trace has no regions of communication."

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core import ideal
+from desktop.core import machine
 from desktop.core.accounts import Account
 from desktop.core.arrays import Floats, Ints
 from desktop.core.critical_path import (
@@ -183,7 +183,7 @@ class Causes:
         """The n-to-n collectives."""
         operations, calls = self.causality.operations, self.causality.calls
         places = len(self.store.locations)
-        row = np.flatnonzero(operations.kind == ideal.N_TO_N)
+        row = np.flatnonzero(operations.kind == machine.N_TO_N)
         location = np.searchsorted(operations.start, row, side="right") - 1
         number, which = np.unique(operations.key[row], return_inverse=True)
         time = np.full(number.size, np.iinfo(np.int64).min)
@@ -213,9 +213,9 @@ class Causes:
         released = calls.begin.copy()
         released[waits.call] = waits.until
         op_call = operations.call
-        inside = np.flatnonzero((op_call >= 0) & (kind != ideal.RECEIVE))
+        inside = np.flatnonzero((op_call >= 0) & (kind != machine.RECEIVE))
         np.maximum.at(released, op_call[inside], operations.time[inside])
-        needed = np.flatnonzero(kind != ideal.RECEIVE).astype(np.int32)
+        needed = np.flatnonzero(kind != machine.RECEIVE).astype(np.int32)
         m = calls.begin.size
         late = np.flatnonzero((waits.account == Account.LATE_RECEIVER) & (waits.partner_call >= 0))
         begins = waits.partner_call[late]  # calls whose begin a sender waited for
@@ -255,11 +255,11 @@ class Causes:
         target.append(at_call[received[good]])
         process = process_of(self.store)
         root = causality.collectives.root
-        rows = np.flatnonzero((kind != ideal.SEND) & (kind != ideal.RECEIVE) & (op_call >= 0))
+        rows = np.flatnonzero((kind != machine.SEND) & (kind != machine.RECEIVE) & (op_call >= 0))
         is_root = (root[key[rows]] >= 0) & (process[location[rows]] == process[root[key[rows]]])
-        gives = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, is_root, ~is_root)
-        takes = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, ~is_root, is_root)
-        scans = kind[rows] == ideal.PREFIX
+        gives = (kind[rows] == machine.N_TO_N) | np.where(kind[rows] == machine.ONE_TO_ALL, is_root, ~is_root)
+        takes = (kind[rows] == machine.N_TO_N) | np.where(kind[rows] == machine.ONE_TO_ALL, ~is_root, is_root)
+        scans = kind[rows] == machine.PREFIX
         for mask, ends, ours in ((gives & ~scans, source, target), (takes & ~scans, target, source)):
             nodes = at_operation if ends is source else at_call
             members = rows[mask]

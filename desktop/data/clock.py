@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from desktop.core import ideal
+from desktop.core import machine
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.clock_kernels import corrected, late_messages
 from desktop.core.clock_rates import MOST, SURE, LineBounds, Lines
@@ -343,7 +343,7 @@ def _roots_differ(instances: Instances, pattern: Ints) -> int:
     starts, last = instances.start[:-1], np.iinfo(np.int64).max
     most = np.maximum.reduceat(instances.root, starts)
     least = np.minimum.reduceat(np.where(instances.root < 0, last, instances.root), starts)
-    rooted = np.isin(pattern, (ideal.ONE_TO_ALL, ideal.ALL_TO_ONE))
+    rooted = np.isin(pattern, (machine.ONE_TO_ALL, machine.ALL_TO_ONE))
     return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
 
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core import ideal
+from desktop.core import machine
 from desktop.core.arrays import Flags, Ints
 from desktop.core.clock_repair import Held
 from desktop.data.classify import mpi_call
@@ -41,7 +41,7 @@ NEVER, ALWAYS, UNIFORM, OWN = range(4)
 
 
 class Depends(NamedTuple):
-    """`pattern`: a kind of `desktop.core.ideal`. `sources`: who must have entered before `targets` leave."""
+    """`pattern`: a kind of `core.machine`. `sources`: who must have entered before `targets` leave."""
 
     pattern: int
     sources: int
@@ -51,17 +51,17 @@ class Depends(NamedTuple):
 _TABLE: dict[str, Depends] = {
     name: Depends(pattern, sources, targets)
     for pattern, sources, targets, names in (
-        (ideal.N_TO_N, ALWAYS, ALWAYS, "barrier"),
-        (ideal.N_TO_N, UNIFORM, UNIFORM, "allreduce allgather alltoall reduce_scatter_block"),
-        (ideal.N_TO_N, OWN, ALWAYS, "allgatherv"),
-        (ideal.N_TO_N, ALWAYS, OWN, "reduce_scatter"),
-        (ideal.N_TO_N, NEVER, NEVER, "alltoallv alltoallw all-to-all"),
-        (ideal.N_TO_N, NEVER, NEVER, "create_handle create_handle_and_allocate"),
-        (ideal.ONE_TO_ALL, UNIFORM, UNIFORM, "bcast scatter"),
-        (ideal.ONE_TO_ALL, ALWAYS, OWN, "scatterv one-to-all"),
-        (ideal.ALL_TO_ONE, UNIFORM, UNIFORM, "gather reduce"),
-        (ideal.ALL_TO_ONE, OWN, ALWAYS, "gatherv all-to-one"),
-        (ideal.PREFIX, UNIFORM, UNIFORM, "scan exscan"),
+        (machine.N_TO_N, ALWAYS, ALWAYS, "barrier"),
+        (machine.N_TO_N, UNIFORM, UNIFORM, "allreduce allgather alltoall reduce_scatter_block"),
+        (machine.N_TO_N, OWN, ALWAYS, "allgatherv"),
+        (machine.N_TO_N, ALWAYS, OWN, "reduce_scatter"),
+        (machine.N_TO_N, NEVER, NEVER, "alltoallv alltoallw all-to-all"),
+        (machine.N_TO_N, NEVER, NEVER, "create_handle create_handle_and_allocate"),
+        (machine.ONE_TO_ALL, UNIFORM, UNIFORM, "bcast scatter"),
+        (machine.ONE_TO_ALL, ALWAYS, OWN, "scatterv one-to-all"),
+        (machine.ALL_TO_ONE, UNIFORM, UNIFORM, "gather reduce"),
+        (machine.ALL_TO_ONE, OWN, ALWAYS, "gatherv all-to-one"),
+        (machine.PREFIX, UNIFORM, UNIFORM, "scan exscan"),
     )
     for name in names.split()
 }
@@ -70,7 +70,7 @@ _TABLE: dict[str, Depends] = {
 def depends(operation: str) -> Depends | None:
     """Dependencies of an operation by its name, with or without MPI's prefix, in any case; None: unknown.
 
-    >>> depends("MPI_Barrier") == depends("barrier") == Depends(ideal.N_TO_N, ALWAYS, ALWAYS)
+    >>> depends("MPI_Barrier") == depends("barrier") == Depends(machine.N_TO_N, ALWAYS, ALWAYS)
     True
     >>> depends("Destroy_handle") is None
     True
@@ -90,7 +90,7 @@ def holds(
     pattern, sources, targets = rules[instances.operation].T
     members = np.diff(instances.start)
     first = instances.start[:-1]
-    ordered = pattern == ideal.PREFIX
+    ordered = pattern == machine.PREFIX
     unknown = (
         instances.communicator >= 0 if reordered is None else np.isin(instances.communicator, list(reordered))
     )
@@ -108,8 +108,8 @@ def holds(
     of_root = np.repeat(root >= 0, members) & (
         process[instances.location] == process[np.repeat(root, members)]
     )
-    one_to_all = np.repeat(pattern == ideal.ONE_TO_ALL, members)
-    all_to_one = np.repeat(pattern == ideal.ALL_TO_ONE, members)
+    one_to_all = np.repeat(pattern == machine.ONE_TO_ALL, members)
+    all_to_one = np.repeat(pattern == machine.ALL_TO_ONE, members)
     source &= ~one_to_all | of_root
     target &= ~all_to_one | of_root
     target &= ~(one_to_all & of_root)

@@ -426,9 +426,7 @@ class Rerun:
     @cached_property
     def collectives(self) -> tuple[str, ...]:
         """Names of the collective operations in the range."""
-        ops = self._ops
-        together = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
-        which = np.unique(self.causality.collectives.operation[ops.key[together]])
+        which = np.unique(self.causality.collectives.operation[self._ops.key[self._together]])
         return tuple(dict.fromkeys(self._store.texts[k] for k in which.tolist()))
 
     @cached_property
@@ -467,14 +465,17 @@ class Rerun:
     @cached_property
     def _members(self) -> Ints:
         """(collectives,) number of members in the range."""
-        ops = self._ops
-        collective = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
-        return np.bincount(ops.key[collective], minlength=self.causality.collectives.root.size)
+        return np.bincount(self._ops.key[self._together], minlength=self.causality.collectives.root.size)
+
+    @property
+    def _together(self) -> Flags:
+        """(operations,) which are collective."""
+        return np.asarray((self._ops.kind >= machine.N_TO_N) & (self._ops.kind <= machine.PREFIX))
 
     def _free(self, names: Sequence[str]) -> Flags:
         ops = self._ops
         free = np.zeros(ops.kind.size, np.bool_)
-        together = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
+        together = self._together
         for name in names:
             if name == MESSAGES:
                 free |= np.isin(ops.kind, (machine.RECEIVE, machine.SEND, machine.COMPLETE))

@@ -94,7 +94,6 @@ class WhatIfPanel(Panel):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self._state: WhatIf | None = None
-        self._helps: tuple[Help, ...] | None = None
         self._applied: Changes | None = None
         self.words = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
                            accessibleName="Predicted duration of the run")  # fmt: skip
@@ -216,13 +215,12 @@ class WhatIfPanel(Panel):
         ready = why_empty(new)
         if state is self._state and ready == why_empty(old):
             return
-        self._state = state
+        before, self._state = self._state, state
         self._fill_boxes(state)
         if state.prediction is not None and not state.outdated and state.changes != self._changes_set():
             self._stand_at(state.changes)
         self._say(state, ready)
-        if state.helps is not self._helps:
-            self._helps = state.helps
+        if before is None or state.helps is not before.helps:
             self._list(state.helps or ())
         self._enable()
 
@@ -322,8 +320,9 @@ class WhatIfPanel(Panel):
         self._workbench.ask_what_if(None)
 
     def _apply(self, key: object) -> None:
-        if self._helps is not None and isinstance(key, int) and key < len(self._helps):
-            changes = self._helps[key].changes
+        helps = (self._state and self._state.helps) or ()
+        if isinstance(key, int) and key < len(helps):
+            changes = helps[key].changes
             self._stand_at(changes)
             self._workbench.ask_what_if(changes)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from desktop.core import ideal
+from desktop.core import machine
 from desktop.data.classify import is_stream, mpi_call
 from desktop.data.collectives import depends
 from desktop.data.events import Activity, Location, MetricAbout, MetricMode, MetricTiming, Region
@@ -193,7 +193,7 @@ class Otf1Definitions:
             return kind or name
         rule, call = depends(kind), str(self._find("function", within).get("name", ""))
         inside = depends(call) if mpi_call(call) else None
-        if rule is not None and inside is not None and inside.pattern in (rule.pattern, ideal.PREFIX):
+        if rule is not None and inside is not None and inside.pattern in (rule.pattern, machine.PREFIX):
             return mpi_call(call).capitalize()
         return kind
 
