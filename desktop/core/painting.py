@@ -17,15 +17,15 @@ def warm_up() -> None:
     fill_areas(pixels, rows, np.zeros(3, np.uint32))
     draw_line(pixels, *rows, 1, 0)
     whole = np.array([0]), np.array([0, 16]), np.full(16, 256, np.uint16), np.zeros(16, np.uint8)
-    tint(pixels.view(np.uint8), 0, 4, *whole)
+    tint(pixels.view(np.uint8), *whole)
     line_columns(ends[:, 0], 0.0, 1.0, 1, 1, np.zeros(4))
     band_columns(ends[:, 0], ends[:, 0], 0.0, 1.0, np.zeros(4))
-    stroke_parabolas(pixels, np.array([0, 4, 0, 4]), ends[:2], ends, np.ones(1), 0, 0, 0)
+    stroke_parabolas(pixels, ends[:2], ends, np.ones(1), 0, 0, 0)
 
 
 @kernel
-def tint(pixels: Bytes, top: int, bottom: int, begin: Ints, ends: Ints, keep: AnyArray, add: Bytes) -> None:
-    for r in range(top, bottom):
+def tint(pixels: Bytes, begin: Ints, ends: Ints, keep: AnyArray, add: Bytes) -> None:
+    for r in range(pixels.shape[0]):
         for s in range(begin.size):
             scale, added = keep[ends[s] : ends[s + 1]], add[ends[s] : ends[s + 1]]
             row = pixels[
@@ -66,9 +66,9 @@ def band_columns(low: Floats, high: Floats, a: float, b: float, covered: Floats)
 
 @kernel
 def stroke_parabolas(
-    pixels: AnyArray, limits: Ints, x: Floats, y: Floats, half: Floats, red: int, green: int, blue: int
+    pixels: AnyArray, x: Floats, y: Floats, half: Floats, red: int, green: int, blue: int
 ) -> None:
-    left, right, top, bottom = limits
+    height, width = pixels.shape
     for i in range(x.shape[1]):
         a, b = x[0, i], max(x[1, i], x[0, i] + 1)
         ya, yc, yb, h = y[0, i], y[1, i], y[2, i], half[i]
@@ -80,7 +80,7 @@ def stroke_parabolas(
             t = (ya - yc) / (ya - 2 * yc + yb)
             vertex = ya + t * (yc - ya)
             low, high = min(low, vertex - h), max(high, vertex + h)
-        for k in range(max(left, math.floor(a)), min(right, math.ceil(b))):
+        for k in range(max(0, math.floor(a)), min(width, math.ceil(b))):
             u, v = max(float(k), a), min(k + 1.0, b)
             s, t = (u - a) / (b - a), (v - a) / (b - a)
             enter = (1 - s) * (1 - s) * ya + 2 * s * (1 - s) * yc + s * s * yb
@@ -88,7 +88,7 @@ def stroke_parabolas(
             slope = (leave - enter) / (v - u)
             thick = 2 * h * math.sqrt(1 + slope * slope)
             first, last = min(enter, leave) - thick / 2, max(enter, leave) - thick / 2
-            begin, end = max(first, low, float(top)), min(last + thick, high, float(bottom))
+            begin, end = max(first, low, 0.0), min(last + thick, high, float(height))
             for r in range(math.floor(begin), math.ceil(end)):
                 above, below = max(float(r), begin), min(r + 1.0, end)
                 part = band_below(below, first, last, thick) - band_below(above, first, last, thick)

@@ -682,10 +682,10 @@ class CurveView(TimePlot):
         for k, box in enumerate(self._track_boxes, 1):
             sheet = self._sheet(f"track {k}", box.rect, dpr)
             sheet.take(self._sheets[f"track base {k}"])
-            lane, m = self._local(box)
+            _, m = self._local(box)
             ink = QColor(self._theme.accent)
-            fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], ink)
-            self._draw_breakpoints(sheet.image, m, lane.rect)
+            fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, ink)
+            self._draw_breakpoints(sheet.image, m)
             self._veil(sheet.image, m)
 
     def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
@@ -756,16 +756,14 @@ class CurveView(TimePlot):
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._sheets["base"])
         lane, m = self._local(self._main)
-        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], QColor(t.accent))
+        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, QColor(t.accent))
         if self._described is not None:
-            fit_overlay.draw_boundaries(
-                sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
-            )
-        self._draw_breakpoints(sheet.image, m, lane.rect)
+            fit_overlay.draw_boundaries(sheet.image, self._described.moved, m, QColor(t.selection))
+        self._draw_breakpoints(sheet.image, m)
         if fit is not None:
             if "computing" in self._activities:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._over.phase)
-            fit_overlay.draw_firm(sheet.image, self._over.firm, m, lane.rect, t)
+            fit_overlay.draw_firm(sheet.image, self._over.firm, m, t)
         self._veil(sheet.image, m)
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
@@ -773,7 +771,7 @@ class CurveView(TimePlot):
         overview.take(self._sheets["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
-        self._draw_breakpoints(overview.image, m, local.rect, ranges=False)
+        self._draw_breakpoints(overview.image, m, ranges=False)
         self._veil(overview.image, m)
         if fit is not None:
             self._draw_phases(fit, dpr)
@@ -798,7 +796,7 @@ class CurveView(TimePlot):
             em = self.fontMetrics().height()
             curve_lanes.draw_residual(sheet, lane, described, m, t, em, grid=self._grid)
             self._end_here(sheet, m)
-            self._draw_breakpoints(sheet.image, m, lane.rect)
+            self._draw_breakpoints(sheet.image, m)
         self._veil(sheet.image, m)
         return described
 
@@ -817,7 +815,7 @@ class CurveView(TimePlot):
                     painter.fillRect(box, QColor(t.accent))
                 painter.setPen(QColor(t.background if marked else t.text))
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
-        self._draw_breakpoints(sheet.image, m, r, ranges=False)
+        self._draw_breakpoints(sheet.image, m, ranges=False)
         locked = self._plot.breakpoints.time[self._plot.breakpoints.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -945,12 +943,12 @@ class CurveView(TimePlot):
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
         return f"1 pixel stands for up to {grouped(steps)} steps" if steps > 2 else "every step is drawn"
 
-    def _draw_breakpoints(self, image: QImage, m: TimeMap, lane: QRectF, *, ranges: bool = True) -> None:
+    def _draw_breakpoints(self, image: QImage, m: TimeMap, *, ranges: bool = True) -> None:
         """Draw the breakpoints into the pixels; with their `ranges` the tint of the chosen phase too."""
         fit, phase = self._over.fit, self._over.phase
         if fit is None:
             return
-        fit_overlay.draw_breakpoints(image, fit, m, [lane], self._theme, ranges=ranges)
+        fit_overlay.draw_breakpoints(image, fit, m, self._theme, ranges=ranges)
         if ranges and phase is not None and 0 <= phase < fit.n:
             ends = np.clip(m.x(fit.breaks[phase : phase + 2]), m.left, m.left + m.width)
             tint = faded(self._theme.accent, 40 if self._theme.dark else 28)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtCore import QLineF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from desktop.core import painting
@@ -37,20 +37,17 @@ def draw_pieces(
     y = np.clip(lane.y(np.stack([parts.start, parts.middle, parts.end])), -bound, bound)
     if lane.log:
         y[1] = (y[0] + y[2]) / 2  # the parts are short
-    stroke(image, lane.rect, np.stack([m.x(parts.a), m.x(parts.b)]), y, width, QColor(theme.fit))
+    stroke(image, np.stack([m.x(parts.a), m.x(parts.b)]), y, width, QColor(theme.fit))
 
 
-def draw_breakpoints(
-    image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme, *, ranges: bool = False
-) -> None:
-    """Inner breakpoints as vertical lines through `lanes`, the fainter the closer they stand.
+def draw_breakpoints(image: QImage, fit: PhaseFit, m: TimeMap, theme: Theme, *, ranges: bool = False) -> None:
+    """Inner breakpoints as vertical lines, the fainter the closer they stand.
 
     With `ranges` they stand in the tinted bands in which each may lie. All of it is whole pixel columns of
     `image`, each tinted once however many meet there: hundreds of narrow translucent rectangles take a
     painter fifty times as long.
     """
-    dpr = image.devicePixelRatio()
-    _breakpoint_tint(fit, m, dpr, theme, ranges).over(image, round(m.left * dpr), lanes)
+    _breakpoint_tint(fit, m, image.devicePixelRatio(), theme, ranges).over(image)
 
 
 @lru_cache(maxsize=4)  # the lanes of a plot have the same
@@ -64,14 +61,14 @@ def _breakpoint_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges
     return tint
 
 
-def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRectF, theme: Theme) -> None:
-    """Intervals of breakpoints over repeats: a bar with ends each, at the foot of the lane."""
+def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, theme: Theme) -> None:
+    """Intervals of breakpoints over repeats: a bar with ends each, at the foot."""
     intervals = [f for f in firm if f is not None and f.high_s >= m.a and f.low_s <= m.b]
     if not intervals:
         return
     with QPainter(image) as painter:
         painter.setPen(QPen(QColor(theme.breakpoint), 1.6))
-        y, end = lane.bottom() - 9, 3.5
+        y, end = image.deviceIndependentSize().height() - 9, 3.5
         for interval in intervals:
             left, right = (m.x(min(max(t, m.a), m.b)) for t in (interval.low_s, interval.high_s))
             painter.drawLines(
@@ -79,8 +76,8 @@ def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRec
             )
 
 
-def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRectF], colour: QColor) -> None:
-    """Times (s, increasing) as vertical lines through `lanes`, the fainter the closer they stand: boundaries
+def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, colour: QColor) -> None:
+    """Times (s, increasing) as vertical lines, the fainter the closer they stand: boundaries
     of iterations, breakpoints of a predicted run."""
     times = np.asarray(times, float)
     if not times.size:
@@ -88,7 +85,7 @@ def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRe
     dpr = image.devicePixelRatio()
     tint = Tint(width := round(m.width * dpr))
     _lines(tint, times, m, width, dpr, colour)
-    tint.over(image, round(m.left * dpr), lanes)
+    tint.over(image)
 
 
 def _lines(tint: Tint, times: Floats, m: TimeMap, width: int, dpr: float, colour: QColor) -> None:

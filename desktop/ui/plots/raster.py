@@ -182,33 +182,26 @@ class Tint:
             self._tables = columns, np.rint(256 * keep).astype(np.uint16), np.rint(add).astype(np.uint8)
         return self._tables
 
-    def over(self, image: QImage, left: int, lanes: list[QRectF]) -> None:
-        """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
+    def over(self, image: QImage) -> None:
+        """Tint an RGB32 image of as many columns."""
+        assert self._columns <= image.width()  # or the kernel would write beside it
         columns, keep, add = self._factors()
-        first, last = np.searchsorted(columns, (-left, image.width() - left))
-        if first == last:
+        if not columns.size:
             return
-        columns = columns[first:last] + left
-        keep, add = keep[first:last].reshape(-1), add[first:last].reshape(-1)
         # Stretches of neighbours, from where to where among these columns.
         ends = np.concatenate(([0], np.flatnonzero(np.diff(columns) > 1) + 1, [columns.size]))
         pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
-        dpr = image.devicePixelRatio()
-        for r in lanes:
-            top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
-            painting.tint(pixels, top, bottom, 4 * columns[ends[:-1]], 4 * ends, keep, add)
+        painting.tint(pixels, 4 * columns[ends[:-1]], 4 * ends, keep.reshape(-1), add.reshape(-1))
 
 
-def stroke(image: QImage, lane: QRectF, x: Floats, y: Floats, width: Floats, colour: QColor) -> None:
-    """Smooth parabolas within `lane`; all in logical pixels.
+def stroke(image: QImage, x: Floats, y: Floats, width: Floats, colour: QColor) -> None:
+    """Smooth parabolas, in logical pixels.
 
     `x` (2, K) are their ends, `y` (3, K) the heights there and, in between, that of the Bezier point at
     their middle; `width` (K,) of the line. What shows of a line narrower than a pixel is a pixel wide.
     """
     pixels = np.ndarray((image.height(), image.width()), np.uint32, image.bits())
     dpr = image.devicePixelRatio()
-    box = np.array([lane.left(), lane.right(), lane.top(), lane.bottom()]) * dpr
-    limits = np.clip(np.rint(box), 0, [image.width()] * 2 + [image.height()] * 2).astype(np.int64)
     painting.stroke_parabolas(
-        pixels, limits, x * dpr, y * dpr, width * dpr / 2, colour.red(), colour.green(), colour.blue()
+        pixels, x * dpr, y * dpr, width * dpr / 2, colour.red(), colour.green(), colour.blue()
     )

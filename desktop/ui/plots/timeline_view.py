@@ -458,14 +458,13 @@ class TimelineView(TimePlot):
                 blit(painter, QRectF(0, 0, plot.width(), plot.height()), rows.image)
         self._drawn = sheet
         m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
-        lanes = [QRectF(0, 0, plot.width(), plot.height())]
-        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, lanes, QColor(t.accent))
+        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, QColor(t.accent))
         if fit is not None:
             if self._over.phase is not None and self._over.phase < fit.n:
                 span = float(fit.breaks[self._over.phase]), float(fit.breaks[self._over.phase + 1])
                 with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
-            fit_overlay.draw_breakpoints(sheet.image, fit, m, lanes, t)
+            fit_overlay.draw_breakpoints(sheet.image, fit, m, t)
         with self._upon(sheet) as painter:
             if self._grid:
                 m, width = self._map(), self.fontMetrics().horizontalAdvance
