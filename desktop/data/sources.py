@@ -18,6 +18,8 @@ from desktop.progress import Progress
 
 #: Depth below a folder to search for traces; an archive of a Score-P run has them two levels down.
 DEPTH = 6
+#: Files of a folder that are looked at, at most: more than a trace of 100,000 locations has.
+MOST_FILES = 300_000
 
 
 class SourceFiles(NamedTuple):
@@ -30,7 +32,12 @@ class SourceFiles(NamedTuple):
 
 
 def traces_in(folder: Path, progress: Progress) -> SourceFiles:
-    """Find traces by the content of the files, up to `DEPTH` folders down."""
+    """Find traces by the content of the files, up to `DEPTH` folders down.
+
+    Raises
+    ------
+    TraceFormatError : there are more than `MOST_FILES` files.
+    """
     every = [importers.importer(name) for name in importers.FORMATS]
     files = _files(folder, progress)
     # Files with typical names of traces first: files that belong to them need not be read.
@@ -77,6 +84,10 @@ def _files(folder: Path, progress: Progress) -> list[Path]:
         deep = len(current.relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and deep < DEPTH)
         paths += [current / name for name in sorted(names) if (current / name).is_file()]
+        if len(paths) > MOST_FILES:
+            raise TraceFormatError(
+                f"holds more than {MOST_FILES:,} files", file=folder, hint="name the trace in it"
+            )
     return paths
 
 

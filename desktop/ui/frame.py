@@ -187,10 +187,10 @@ class Frame(QMainWindow):
         return self.width() - texts - 2 * self.fontMetrics().height() * len(names)
 
     def _take_place(self) -> None:
-        """Restore position and size as far as the screens allow; at first take most of the screen."""
+        """Restore position and size as far as the screens allow; at first take all of a small screen."""
         geometry = self.settings.geometry if self.main is self else None
         room = self.screen().availableSize()
-        first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
+        first = QSize(min(1600, room.width()), min(1000, room.height()))
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(first)
             self.move(self.screen().availableGeometry().topLeft())
@@ -629,12 +629,13 @@ class Frame(QMainWindow):
             self._ended = True
             self._keep_session()
             end_dialogs(self)
+            for frame in self.frames:  # the ends of jobs are waited for without them
+                frame.hide()
             for page in self.all_pages:
                 page.finish()
             for frame in self.torn:
                 frame._ended = True
                 end_dialogs(frame)
-                frame.hide()
                 frame.deleteLater()
         super().closeEvent(event)
         self.closed.emit()

@@ -84,6 +84,17 @@ def test_traces_are_not_looked_for_without_end(tmp_path: Path) -> None:
     assert [path.name for path, _ in found.traces] == [f"{level}.trf" for level in range(DEPTH)]
 
 
+def test_a_folder_with_too_many_files_is_refused(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("desktop.data.sources.MOST_FILES", 2)
+    for command in ("import", "stats", "info"):
+        assert cli.run([command, str(shelf)]) == 1
+        assert capsys.readouterr().err.strip().endswith(
+            f"{shelf}: holds more than 2 files, name the trace in it"
+        )
+
+
 @pytest.mark.parametrize("side_by_side", [0, 1 << 60])
 def test_one_that_fails_does_not_stop_the_others(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side_by_side: int

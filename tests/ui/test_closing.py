@@ -243,6 +243,18 @@ def windows(qtbot: QtBot, qapp: QApplication, own_places: None, settings: Settin
     assert not [t.name for t in left if t.name.startswith("phasewright")]
 
 
+def test_a_window_goes_at_once_however_long_its_work_takes_to_end(
+    qtbot: QtBot, windows: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = WINDOWS[TracePage](windows)
+    window, visible = made.window(), []
+    finish = TracePage.finish
+    monkeypatch.setattr(TracePage, "finish", lambda page: (visible.append(window.isVisible()), finish(page)))
+    assert window.isVisible()
+    title_bar(window)
+    assert visible == [False]
+
+
 @pytest.mark.parametrize("kind", WINDOWS, ids=lambda kind: kind.__name__)
 def test_a_window_ends_and_opens_again(qtbot: QtBot, windows: Windows, kind: type[QWidget]) -> None:
     """While it works, then when it is idle."""
