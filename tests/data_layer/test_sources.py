@@ -90,8 +90,10 @@ def test_a_folder_with_too_many_files_is_refused(
     monkeypatch.setattr("desktop.data.sources.MOST_FILES", 2)
     for command in ("import", "stats", "info"):
         assert cli.run([command, str(shelf)]) == 1
-        assert capsys.readouterr().err.strip().endswith(
-            f"{shelf}: holds more than 2 files, name the trace in it"
+        assert (
+            capsys.readouterr()
+            .err.strip()
+            .endswith(f"{shelf}: holds more than 2 files, name the trace in it")
         )
 
 
