@@ -22,12 +22,13 @@ from desktop.data.templates import TEMPLATES
 
 HEAD = """# From a program to a table, with every template
 
-Each of these was run as it stands: the example of the template is copied, delays are written into the copy,
-it is built, tried and run, and the table is read. Nothing was prepared and nothing left out but the name of
-the folder. The machine's two processors had other work meanwhile, so wall times vary; two threads that wait
-for each other were then many times slower than one, so the table of openmp shows that load and says
-nothing of OpenMP. Made by `python -m tests.benchmarks.transcripts`; what
-each template is stands in [Experiments with artificial delays](spt.md#a-program-of-your-own-in-ten-minutes).
+Each transcript was made by running the commands as shown: the example of the template is copied, delays are
+written into the copy, it is built, tested and run, and the table is read. Nothing was prepared, and only
+the name of the folder was left out. The machine's two processors had other work at the same time, so wall
+times vary. Two threads that wait for each other were then many times slower than one, so the table of
+openmp shows that load and says nothing about OpenMP. Made by `python -m tests.benchmarks.transcripts`. The
+templates are described in [Experiments with artificial
+delays](spt.md#a-program-of-your-own-in-ten-minutes).
 """
 
 
