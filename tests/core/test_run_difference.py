@@ -17,7 +17,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.phases import fit_breakpoints
 from desktop.core.run_difference import cost_differences, explain_differences
 from tests.benchmarks.run_differences import KINDS, outcomes
-from tests.programs.catalogue import DEVELOPMENT
+from tests.programs.catalogue import DEVELOPMENT, HELD_BACK
 from tests.programs.unseen import UNSEEN
 
 KEYS = st.tuples(
@@ -116,9 +116,8 @@ def test_equal_durations_with_other_parts() -> None:
 
 def test_changes_that_are_known_are_named_first(tmp_path: Path) -> None:
     """A short version of the table in ``resources/docs/compare.md``."""
-    programs = {name: DEVELOPMENT[name] for name in ("pipeline", "bodies", "fft")} | {
-        "odd_even": UNSEEN["odd even"]
-    }
+    every = DEVELOPMENT | HELD_BACK | UNSEEN
+    programs = {name: every[name] for name in ("bodies", "fft", "out of core", "odd even")}
     right = dict.fromkeys(KINDS, 0)
     for _, _, truth, cause, named, _ in outcomes(programs, (0.02,), tmp_path):
         assert named, (truth, cause)
