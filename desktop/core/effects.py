@@ -452,14 +452,13 @@ def analyse(
     measured = bool(zero.any()) or bool(added)
     if added:
         unperturbed = float(whole.y[(whole.x == -1).all(axis=1)].mean())
-        noise = s2 / added
-        effects = tuple(_shared(e, unperturbed, noise, 0.0, transform, gm) for e in effects)
+        variance, shared = 1 / added, np.zeros(len(effects))
     else:
         unperturbed, variance, shared = _unperturbed(model, selected, zero, trials.y, transform, gm)
-        effects = tuple(
-            _shared(e, unperturbed, s2 * variance, s2 * common, transform, gm)
-            for e, common in zip(effects, shared, strict=True)
-        )
+    effects = tuple(
+        _shared(e, unperturbed, s2 * variance, s2 * common, transform, gm)
+        for e, common in zip(effects, shared, strict=True)
+    )
     if not measured:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
     blocked = [("halves", float(v**2 / u), 1) for v, u in zip(shift, model.more_unit, strict=False)]

@@ -380,10 +380,10 @@ def _work(version: str, function: Callable[..., T], task: tuple[object, ...], ma
             file=mark.parent,
             hint="choose with -o a place for the imported file that all workers see",
         )
-    return function(*task, _MarkedOutput(mark))
+    return function(*task, _FileProgress(mark))
 
 
-class _MarkedOutput(Progress):
+class _FileProgress(Progress):
     """Progress through files: the finished share is written, a request to stop is read."""
 
     def __init__(self, mark: Path) -> None:

@@ -549,15 +549,9 @@ class Runner:
                 watch.start()
                 status, cpu, memory = _wait(child, over)
             except BaseException:
-                _kill(child)
+                over()
                 child.wait()
-                if guarded is not None:
-                    guarded.drop(child.pid)
                 raise
-            finally:
-                self._child = None
-                watch.end()
-                stopping.left(child)
             if progress.cancelled or (status < 0 and self._now.is_set()):
                 raise Cancelled
             wall = ended - start

@@ -38,7 +38,7 @@ class NewExperimentDialog(Dialog):
         self._spots: tuple[Spot, ...] = ()
         self._ticked: set[str] = set()
         self._source: Path | None = None
-        self._last_request = Request("compiler")
+        self._looked: tuple[Request, str] | None = None  # at the sources, and a trace
         kinds = {one.name: f"{one.name}: {one.text}" for one in TEMPLATES.values()}
         self.kind = choices(kinds, act=lambda _: self.look(), name="Kind of the program")
         self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
@@ -123,9 +123,9 @@ class NewExperimentDialog(Dialog):
         """Read the sources, and the trace if one is named, beside the window."""
         request = replace(self.request, places=(), build="", product="", run="", variables=None)
         trace = self.trace.text().strip()
-        if (request, trace) == (self._last_request, getattr(self, "_trace", None)):
+        if (request, trace) == self._looked:
             return
-        self._last_request, self._trace = request, trace
+        self._looked = request, trace
         self.words.setText("Reading the sources…")
         self.bench.look_for_places(request, Path(trace) if trace else None, self._take_places)
 
