@@ -235,8 +235,6 @@ class Rerun:
         counted[[int(activity) for activity in self._rules.computing]] = True
         self._busy, self._called = np.zeros((2, n + places))
         self._phase = np.zeros(n + places, np.min_scalar_type(self.breakpoints.size))
-        #: (locations, phases) whether any time is there
-        self._present = np.zeros((places, self.phases), bool)
         self.is_processor = np.zeros(places, bool)
         pieces: list[tuple[_Indices, Ints, Ints]] = []
         for i in range(places):
@@ -245,7 +243,6 @@ class Rerun:
             low, high, since, until = self._spans(i)
             phase = np.searchsorted(self.breakpoints, (low + high) / 2, side="right")
             self._phase[at] = phase
-            self._present[i, phase[high > low]] = True
             begin, end = np.zeros(0, np.int64), np.zeros(0, np.int64)
             if store.locations[i].kind == "cpu" and store.locations[i].first is not None:
                 self.is_processor[i] = True
@@ -535,7 +532,10 @@ class Rerun:
         """Make every location present in a phase compute as long as the mean of all."""
         in_phase, place = self._of_phase(k), self._place()
         spent = np.bincount(place[in_phase], busy[in_phase], self._born.size)
-        active = np.flatnonzero(self._present[:, k] & self.is_processor)
+        edges = np.concatenate([[self._begin], self.breakpoints, [self._end]])
+        # Also who is in a call for all of the phase is there, and could take a part of the computing.
+        there = (self._born < edges[k + 1]) & (self._died > edges[k])
+        active = np.flatnonzero(there & self.is_processor)
         if not active.size:
             return
         mean = spent[active].mean()
@@ -543,9 +543,13 @@ class Rerun:
         some = active[spent[active] > 0]
         factor[some] = mean / spent[some]
         busy[in_phase] *= factor[place[in_phase]]
+        ops = self._ops
         for i in active[spent[active] <= 0].tolist():  # those that did not compute do it at the begin
-            mine = self._stretches(i)
-            busy[mine[in_phase[mine]][0]] += mean
+            marks = np.flatnonzero(ops.kind[ops.first[i] : ops.last[i]] == machine.MARK)
+            alive = (self.breakpoints > self._born[i]) & (self.breakpoints < self._died[i])
+            # Breakpoints in a call that began before the analysed part have no mark.
+            before = int(alive[:k].sum()) - (int(alive.sum()) - marks.size)
+            busy[self._stretches(i)[marks[before - 1] + 1 if before > 0 else 0]] += mean
 
     def curve(self, went: Floats, busy: Floats, calls: bool, duration_s: float) -> StepCurve | None:
         """Processors that compute, from the begin of the curve to the predicted end; `calls`: whether time in

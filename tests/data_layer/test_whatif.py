@@ -201,6 +201,21 @@ def test_balance_and_no_waiting(operation: str) -> None:
             assert best.curve is not None and best.curve.at([24.0, 27.0, 31.0]).tolist() == [3, 0, 3]
 
 
+def test_who_waits_in_one_call_for_all_of_a_phase_takes_part_in_its_balance() -> None:
+    """Only the last one computed in the phase, so nothing was balanced, and the largest gain was missed."""
+    many = [busy_but((begin, 80, ALLREDUCE)) for begin in (20, 20, 80)]
+    told = {i: [(begin, 80, 0, 1)] for i, begin in enumerate((20, 20, 80))}
+    with stored(many, None, told, ("Allreduce",)) as store:
+        program = _rerun(store, (30.0, 60.0))
+        assert program.computing_s()[:, 1].tolist() == [0, 0, 30]
+        even = program.predict(Changes(balanced=(1,)))
+        assert even.saved_s == pytest.approx(20), "each computes 10 of the 30, before the operation"
+        assert even.curve is not None
+        assert even.curve.mean * even.duration_s == pytest.approx(20 + 20 + 80 + 3 * 20), "nothing is lost"
+        first, *_ = helps(program)
+        assert (first.title, first.saved_s) == ("Balance phase 2", pytest.approx(20))
+
+
 def test_it_is_small_and_says_when_a_trace_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 10,000,000 messages what is kept is 4 GB: a message is two operations, two calls, two stretches."""
     n = 400
