@@ -424,9 +424,12 @@ def _messages(
 def _columns(curve: StepCurve, span: tuple[float, float] | None, cuts: Iterable[float], count: int) -> Ints:
     """Ends of about `count` columns, in ticks, rounded like the ends of ranges in statistics."""
     ends = np.rint(curve.edges[[0, -1]])
-    a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
+    first, last = span or curve.span
+    a, b = np.clip(np.rint(np.array([first, last]) / curve.unit), *ends)
     if not a < b:
-        raise ValueError(f"the range {span} holds no tick of the curve")
+        raise ValueError(
+            f"the range {first:.9g} s to {last:.9g} s holds no tick of the trace, show more of it"
+        )
     between = np.rint(np.fromiter(cuts, float) / curve.unit)
     even = np.rint(np.linspace(a, b, count + 1))
     return np.unique(np.concatenate([even, between[(between > a) & (between < b)]])).astype(np.int64)

@@ -166,8 +166,8 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            inside = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(f"Nothing was written. {sentence(error) or inside}")
+            inside = f"something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(f"Nothing was written: {sentence(error) or inside}")
 
         self._busy(True)
         self.status.setText(title)

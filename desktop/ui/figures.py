@@ -423,7 +423,7 @@ def _paint_plot(frame: _Frame, plot: PlotData) -> None:
             _paint_values(frame, plot, lane, box, marks)
             _paint_axes(frame, plot, lane, box, across, headed=k > 0)
         if look.layer != "below":
-            _paint_over(frame, plot, lane, box)
+            _paint_over(frame, plot, lane, box, marks)
     if look.layer != "above":
         frame.horizontal(boxes[-1][1], across, plot.axis.words)
         if across.offset:
@@ -569,9 +569,9 @@ def _paint_axes(
         sheet.text(box.left, box.top - 0.6 * em, text, em, frame.ink.text)
 
 
-def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None:
+def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box, marks: Mapping[str, _Mark]) -> None:
     """Paint over the values of a lane: breakpoints, fit, ± r.m.s., zero, times that are not analysed."""
-    sheet, marks = frame.sheet, _marks(frame, plot)
+    sheet = frame.sheet
     with sheet.clipped(box.left, box.top, box.width, box.height):
         if plot.bars is not None and plot.bars.messages is not None:
             _paint_messages(frame, plot.bars, plot.bars.messages, box)

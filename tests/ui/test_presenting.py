@@ -470,6 +470,17 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
     qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
     assert shown._material.bars is not None and shown._material.bars.classes[0] == "computing"
     shown.close()
+    begin = (round(nav.a / bars.unit) + 0.1) * bars.unit
+    nav.show(begin, begin + 0.2 * bars.unit)
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # type: ignore[call-overload]  # of the first
+    between: FigureDialog = dialog(qtbot, made, "export_figure", FigureDialog)
+    qtbot.waitUntil(lambda: not between.lane.busy, timeout=30_000)
+    between.choose("timeline")
+    between.range.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: not between.lane.busy, timeout=30_000)
+    assert between.status.text().startswith(f"Nothing was written: the range {begin:.9g} s to ")
+    assert between.status.text().endswith("holds no tick of the trace, show more of it")
+    between.close()
     presented_with_locations(qtbot, made)
     made.frame.close_unasked()
     QApplication.processEvents()
