@@ -15,14 +15,14 @@ from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from desktop.data.events import UNITS
     from desktop.data.importers import FORMATS
 
     add = adder(parser)
     add("sources SOURCE", "a trace, an archive, or a folder of them", nargs="+", type=named)
     add("-o --output OUT.h5", "where to (default: the cache)", type=Path)
     add("--format", "force this trace format (default: detect)", choices=FORMATS)
-    units = ("s", "ms", "us", "ns")
-    add("--time-unit", "of a curve file, or of a trace that says none", choices=units, default="s")
+    add("--time-unit", "of a curve file, or of a trace that says none", choices=tuple(UNITS), default="s")
     add("--force", "import anew and replace what is there")
     add("--scheduler ADDRESS", "read on a dask.distributed cluster, such as tcp://host:8786", type=str)
     add = adder(parser.add_argument_group("a part of one trace, as a trace of its own (needs -o)"))
@@ -72,12 +72,7 @@ def main(options: argparse.Namespace) -> int:
         with open_store(imported) as store:
             facts = info(store)
             codes.append(outcome(store))
-        results.append({"store": str(imported), **facts})
-        if not options.json:
-            print(
-                f"{source}: {facts['totals']['events']} events of {len(facts['locations'])} locations, "
-                f"kept in {imported}"
-            )
+        results.append(_result(options, str(source), imported, facts))
     if expanded.strange:
         names = [str(path) for path in expanded.strange]
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
@@ -110,11 +105,15 @@ def _import_part(options: argparse.Namespace, how: JSON) -> int:
             trim(store, options.output, start, end, locations, progress)
     with open_store(options.output) as part:
         facts = info(part)
+        result = _result(options, facts["source"]["name"], options.output, facts)
         if options.json:
-            print_json({"store": str(options.output), **facts})
-        else:
-            print(
-                f"{facts['source']['name']}: {facts['totals']['events']} events of "
-                f"{len(facts['locations'])} locations, kept in {options.output}"
-            )
+            print_json(result)
         return outcome(part)
+
+
+def _result(options: argparse.Namespace, name: str, store: Path, facts: JSON) -> JSON:
+    """What ``--json`` says of a store that was written; without it, it is printed in words."""
+    if not options.json:
+        events, locations = facts["totals"]["events"], len(facts["locations"])
+        print(f"{name}: {events} events of {locations} locations, kept in {store}")
+    return {"store": str(store), **facts}

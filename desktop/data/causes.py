@@ -121,12 +121,11 @@ class Causes:
             calls.begin[waits.call], waits.until, calls.end[waits.call], np.maximum(met, waits.until),
         )  # fmt: skip
         self._clocks = causality.rules.clocks(store)
-        alive = np.array([at.first is not None and at.last is not None for at in store.locations], bool)
-        first, self.ends = np.full((2, alive.size), np.iinfo(np.int64).min)
-        for i in np.flatnonzero(alive).tolist():
-            clock, at = self._clocks[i], store.locations[i]
-            first[i], self.ends[i] = clock.common(at.first or 0), clock.common(at.last or 0)
-        self.start = int(first[alive].min()) if alive.any() else 0
+        repaired = causality.rules.repairs(store)
+        self._spans = [at.span(repaired) for at in store.locations]
+        never = np.iinfo(np.int64).min
+        self.ends = np.array([span[1] if span else never for span in self._spans], np.int64)
+        self.start = min((span[0] for span in self._spans if span), default=0)
         self.segments = self._segments(progress)
         progress.step(0, 0, "delay costs")
         self.costs: Costs = delay_costs(
@@ -138,7 +137,8 @@ class Causes:
         self._passed_on[self.waits.partner < 0] = 0.0
         progress.step(0, 0, "critical path")
         self.slack = self._slack()
-        self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: alive.size * alive.any()])
+        ends = self.ends if any(self._spans) else self.ends[:0]
+        self.path: CriticalPath = critical_path(self.waits, self.start, ends)
 
     def name(self, region: int) -> str:
         """The name of a region, also of the two that are none."""
@@ -158,18 +158,17 @@ class Causes:
         n = 0
         for i, at in enumerate(store.locations):
             progress.step(i, places, "delay costs")
-            if at.first is not None and at.last is not None:
+            if span := self._spans[i]:
                 regions.begin()
-                clock = self._clocks[i]
-                times = [np.array([self.start, clock.common(at.first)], np.int64)]
+                times = [np.array([self.start, span[0]], np.int64)]
                 tops = [np.array([self.before, self.outside], np.int32)]
                 for when, kind, region in store.blocks("events", i, "time", "kind", "region"):
                     states = regions.states(when, kind, region)
                     if states is None:
                         raise StoreError(f"Events of location {at.id} are damaged. Import the trace again.")
-                    times.append(clock.common(when))
+                    times.append(self._clocks[i].common(when))
                     tops.append(np.where(states[0] < 0, self.outside, states[0]).astype(np.int32))
-                times.append(np.array([clock.common(at.last)], np.int64))
+                times.append(np.array([span[1]], np.int64))
                 edges = np.maximum.accumulate(np.concatenate(times))
                 a, b = starts[i : i + 2]
                 n += cut(
