@@ -1,4 +1,4 @@
-"""Accounts, efficiencies, delay costs and explanations of a run, stored for the next opening.
+"""Accounts, efficiencies, delay costs and explanations of a run, stored for the next opening; costs too.
 
 A store has space for them (`desktop.data.store.slot`), so that they stay with it. If it has too little (it is
 older, or the run has too many locations), or must not be written, they are stored in a folder of the user's
@@ -12,6 +12,7 @@ ranges, and ignored if they do not fit. If they cannot be written, nothing is st
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from platformdirs import user_cache_path
 import desktop
 from desktop.core.accounts import Account
 from desktop.core.arrays import AnyArray
+from desktop.core.charges import ENDING, NOT_BEGUN, RunCosts
 from desktop.core.critical_path import CriticalPath, PathLine
 from desktop.core.explanation import Explanation
 from desktop.core.plain import JSON
@@ -169,6 +171,43 @@ def keep(store: TraceStore, of: Ranges, stats: Sequence[RangeStats], words: Expl
     with suppress(OSError, DesktopError):
         if packed and (store.slot is None or not store.slot.put(key, packed)):
             _cache(store, key, packed)
+
+
+def costs_of(
+    store: TraceStore, use: Utilization, span: tuple[float, float], progress: Progress
+) -> RunCosts | None:
+    """Where the time of a range of a run goes (seconds on the axis of the curve), stored in the cache for the
+    next time; None for a curve, and for a store on another machine, as it takes all events.
+
+    Raises
+    ------
+    ValueError : the range contains no tick of the curve.
+    """
+    from desktop.data.root_causes import costs
+
+    if store.elsewhere is not None:
+        return None
+    key, titles = (
+        _key(store, Ranges(use.rules, span, ("costs",), {})),
+        {*map(int, Account), NOT_BEGUN, ENDING},
+    )
+    with suppress(OSError, ValueError, TypeError, RecursionError, zlib.error):
+        unpacking = zlib.decompressobj()
+        processors, rows = json.loads(unpacking.decompress(_in_cache(store, key), MOST))
+        times = {
+            (int(a), str(region), str(where)): np.array([own, waits]) for a, region, where, own, waits in rows
+        }
+        whole = sum(float(one.sum()) for one in times.values())
+        if (
+            math.isclose(whole, processors * (span[1] - span[0]), rel_tol=1e-6)
+            and {a for a, _, _ in times} <= titles
+        ):
+            return RunCosts(float(processors), times)
+    found = costs(Statistics(store), use, span, progress)
+    if found is not None:
+        listed = [(*about, *time.tolist()) for about, time in found.times.items()]
+        _cache(store, key, zlib.compress(json.dumps((found.processors, listed)).encode(), 1))
+    return found
 
 
 def _cache(store: TraceStore, key: bytes, packed: bytes) -> None:

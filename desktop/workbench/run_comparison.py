@@ -470,20 +470,19 @@ def load_curve(
 def load_costs(
     trace: TraceId, rules: Rules | None, span: tuple[float, float], project: Path | None, progress: Progress
 ) -> RunCosts | None:
-    """Where the time of a range of a run goes (seconds); None for a curve. `project`: as in `load_curve`.
+    """Where the time of a range of a run goes (seconds); None if unknown. `project`: as in `load_curve`.
 
     Raises
     ------
     ProjectError, DesktopError, ValueError : as `load_curve`.
     """
     from desktop.data.opening import open_trace
-    from desktop.data.root_causes import costs
-    from desktop.data.statistics import Statistics
+    from desktop.data.remembered import costs_of
     from desktop.data.utilization import Rules, build
 
     place = compared_trace(trace, project)
     with open_trace(place, progress, **asdict(trace.options)) as store:
-        return costs(Statistics(store), build(store, rules or Rules(), progress), span, progress)
+        return costs_of(store, build(store, rules or Rules(), progress), span, progress)
 
 
 def phased(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,11 @@ from desktop.core.contrast import Phased, align
 from desktop.core.curve import StepCurve
 from desktop.core.phases import fit_breakpoints
 from desktop.core.run_difference import cost_differences, explain_differences
+from desktop.data import remembered
+from desktop.data.opening import open_trace
+from desktop.data.utilization import build
+from desktop.progress import Progress
+from desktop.resources import samples
 from tests.benchmarks.run_differences import KINDS, outcomes
 from tests.programs.catalogue import DEVELOPMENT, HELD_BACK
 from tests.programs.unseen import UNSEEN
@@ -123,3 +130,38 @@ def test_changes_that_are_known_are_named_first(tmp_path: Path) -> None:
         assert named, (truth, cause)
         right[truth.kind] += 1
     assert all(right.values()), "each kind of change was seen"
+
+
+def forged(rows: list[list[object]]) -> list[list[list[object]]]:
+    """Costs that do not fit the run."""
+    account, *others = rows[0]
+    longer, strange, endless = [account, *others[:2], 1e9, 0], [77, *others], [account, *others[:2], "inf", 0]
+    return [[longer, *rows[1:]], [strange, *rows[1:]], [endless, *rows[1:]], []]
+
+
+@pytest.mark.usefixtures("own_places")
+def test_costs_are_kept_for_the_next_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_trace(next(one.path for one in samples() if one.path.suffix == ".trf")) as store:
+        use = build(store)
+        span = use.curve().span
+        found = remembered.costs_of(store, use, span, Progress())
+        assert found is not None
+        total = sum(float(time.sum()) for time in found.times.values())
+        assert total == pytest.approx(found.processors * (span[1] - span[0]))
+        with monkeypatch.context() as patch:
+            patch.setattr("desktop.data.root_causes.costs", lambda *_: pytest.fail("computed again"))
+            again = remembered.costs_of(store, use, span, Progress())
+            assert again is not None and {k: list(v) for k, v in again.times.items()} == {
+                k: list(v) for k, v in found.times.items()
+            }
+            patch.setattr(store, "elsewhere", object())
+            assert remembered.costs_of(store, use, span, Progress()) is None, "it needs all events"
+        key = remembered._key(store, remembered.Ranges(use.rules, span, ("costs",), {}))
+        place = remembered._place(store, key)
+        processors, rows = json.loads(zlib.decompress(place.read_bytes()))
+        for wrong in forged(rows):
+            place.write_bytes(zlib.compress(json.dumps((processors, wrong)).encode()))
+            honest = remembered.costs_of(store, use, span, Progress())
+            assert honest is not None and honest.times.keys() == found.times.keys()
+        place.write_bytes(b"no costs")
+        assert remembered.costs_of(store, use, span, Progress()) is not None
