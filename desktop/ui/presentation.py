@@ -273,17 +273,21 @@ class Presentation(QWidget):
         return scene
 
     def _paint_figure(self, painter: QPainter, layer: Layer) -> None:
-        look, room, drawn = self._look(layer), self._room(), self.drawn(self.figure)
-        if look.width < figures.SMALLEST[0] or self.figure not in self.available():
-            return
-        if drawn is None:
+        painter.setFont(self._font())
+        self.paint_figure(painter, self.figure, self._room(), self._look(layer))
+
+    def paint_figure(self, painter: QPainter, figure: str, room: QRectF, look: Look) -> None:
+        """Paint a figure of this `look` into a rectangle of its shape, or why it is not there."""
+        available, drawn = figure in self.available(), self.drawn(figure)
+        if not available or drawn is None:
             painter.setPen(QColor(figures.ink(look).text))
-            self._line(painter, room.adjusted(0.03 * self.height(), 0, 0, 0), "…")
-            return
-        with saved(painter):
-            painter.translate(room.topLeft())
-            sheet = QtSheet(painter, look.width, look.height, self.height() / _HIGH)
-            figures.draw(sheet, self.figure, drawn, look)
+            words = "…" if available else f"This source has no {figure}."
+            painter.drawText(room, Qt.AlignmentFlag.AlignCenter, words)
+        elif look.width >= figures.SMALLEST[0] and look.height >= figures.SMALLEST[1]:
+            with saved(painter):
+                painter.translate(room.topLeft())
+                sheet = QtSheet(painter, look.width, look.height, room.width() / look.width)
+                figures.draw(sheet, figure, drawn, look)
 
     def _paint_texts(self, painter: QPainter) -> None:
         snapshot, material = self._bench.snapshot, self._material

@@ -9,20 +9,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTime, QTimer, Signal, SignalInstance
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QObject,
+    QRectF,
+    Qt,
+    QTime,
+    QTimer,
+    Signal,
+    SignalInstance,
+)
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.printing import printable
 from desktop.ui import figures
-from desktop.ui.drawing import QtSheet
-from desktop.ui.guard import guarded, saved
+from desktop.ui.guard import guarded
 from desktop.ui.pages import button, fill_layout, row, set_up
 from desktop.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from desktop.data.chart import Content
-    from desktop.data.material import Material
     from desktop.ui.figures import Look
 
 
@@ -34,8 +41,7 @@ class Presented(Protocol):
     begun: float
     redrawn: SignalInstance
 
-    def available(self) -> tuple[str, ...]: ...
-    def drawn(self, figure: str) -> Material | Content | None: ...
+    def paint_figure(self, painter: QPainter, figure: str, room: QRectF, look: Look) -> None: ...
     def look(self, figure: str, width: float, height: float, points: float) -> Look: ...
     def notes(self) -> list[str]: ...
     def phase_text(self) -> str: ...
@@ -79,20 +85,11 @@ class _Pane(QWidget):
             painter.drawPixmap(0, 0, self._scene)
 
     def _draw(self, scene: QPixmap) -> None:
-        presentation, scale = self._presentation, self.fontMetrics().height() / 5.0  # dots to a mm
-        look = presentation.look(self._figure, self.width() / scale, self.height() / scale, _POINTS)
+        scale = self.fontMetrics().height() / 5.0  # dots to a mm
+        look = self._presentation.look(self._figure, self.width() / scale, self.height() / scale, _POINTS)
         scene.fill(QColor(figures.ink(look).ground))
-        drawn = presentation.drawn(self._figure)
         with QPainter(scene) as painter:
-            if self._figure not in presentation.available() or drawn is None:
-                painter.setPen(QColor(figures.ink(look).text))
-                pending = self._figure in presentation.available()
-                words = "…" if pending else f"This source has no {self._figure}."
-                painter.drawText(scene.rect(), Qt.AlignmentFlag.AlignCenter, words)
-            elif look.width >= figures.SMALLEST[0] and look.height >= figures.SMALLEST[1]:
-                with saved(painter):
-                    sheet = QtSheet(painter, look.width, look.height, scale)
-                    figures.draw(sheet, self._figure, drawn, look)
+            self._presentation.paint_figure(painter, self._figure, QRectF(self.rect()), look)
 
 
 class SpeakerView(QWidget):

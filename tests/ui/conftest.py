@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,12 +62,15 @@ def settings(qapp: QApplication, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def no_thread_left() -> Iterator[None]:
-    """What is asked for after it must have ended its threads; one of a test before may still be ending, as a
-    presentation that closes does not wait for its own."""
-    before = threading.enumerate()
+    """What is asked for after it must have ended its threads, of which some need a moment: a presentation
+    that closes does not wait for its own."""
     yield
-    left = [thread for thread in threading.enumerate() if thread not in before]
-    assert not [t.name for t in left if t.name.startswith("phasewright")]
+    for _ in range(100):
+        left = [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+        if not left:
+            break
+        time.sleep(0.05)
+    assert not left
 
 
 @pytest.fixture(scope="module")
