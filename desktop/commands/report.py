@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from desktop.data.report import Looks, Report
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
-    from desktop.workbench.model import ReportChoices
+    from desktop.workbench.model import ReportChoices, Workspace
 
 _Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
 COLOURS = ("soft", "okabe-ito", "tol")
@@ -99,6 +99,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     from desktop.errors import FileError
     from desktop.ui.reporting import kind_of, write
     from desktop.workbench import presenting
+    from desktop.workbench.keeping import read_workspace
     from desktop.workbench.model import ReportChoices
 
     kind = kind_of(options.output)
@@ -110,10 +111,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         raise FileError("there is no such folder", file=options.output.parent)
     place_of(options.output)
     without_display()
-    project, opening = is_project(options.file), Share(progress, 0, 0.3)
+    workspace, opening = None, Share(progress, 0, 0.3)
     span = span_of(options, (-math.inf, math.inf))
-    if project:
-        subjects, compare, choices, current = _of_project(options, span, opening)
+    if is_project(options.file):
+        workspace = read_workspace(options.file)
+        subjects, compare, choices, current = _of_project(workspace, options, span, opening)
     else:
         subjects, compare = [_of_trace(options, span, opening)], None
         choices, current = ReportChoices(), 0
@@ -132,10 +134,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         appendix=base.appendix or selected if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
+    subject, output = subjects[0] if workspace is None else None, options.output.name
     words = command_line(
-        str(options.file), None if project else subjects[0], contents, options.output.name, options.title,
-        span, looks, (base, given),
-    )  # fmt: skip
+        str(options.file), subject, contents, output, options.title, span, looks, (base, given)
+    )
     if options.live:
         if not subjects:
             raise ValueError("--live is the page of a run, and the project holds none")
@@ -144,8 +146,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     if subjects:
         about = {"title": options.title, "command": words}
         report = compose(subjects, contents, progress=part, compare=compare, **about)
-    if project and (report is None or "model" in contents.tables):
-        report = _with_models(report, options, words, Share(progress, 0.7, 0.8))
+    if workspace is not None and (report is None or "model" in contents.tables):
+        report = _with_models(report, workspace, options, words, Share(progress, 0.7, 0.8))
     assert report is not None
     write(report, options.output, looks, Share(progress, 0.8, 1))
     facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
@@ -185,13 +187,13 @@ def _listed(word: str, text: str | None, allowed: Iterable[str]) -> tuple[str, .
 
 
 def _of_project(
-    options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
+    workspace: Workspace, options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
 ) -> tuple[list[Subject], _Compare | None, ReportChoices, int]:
     """All runs of a project with its settings, how it compares them, the choices of the last report of the
     run that was shown, and its number."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.keeping import read_workspace, trace_of
+    from desktop.workbench.keeping import trace_of
     from desktop.workbench.limiting import limited
     from desktop.workbench.model import ReportChoices
     from desktop.workbench.presenting import subject
@@ -200,7 +202,6 @@ def _of_project(
     words = "n model lock breaks computing classify curve track degrees as_recorded repaired seconds also"
     if any(getattr(options, word) for word in words.split()):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
-    workspace = read_workspace(options.file)
     runs = workspace.runs
     if span is not None:
         whole = -math.inf, math.inf
@@ -219,7 +220,7 @@ def _of_project(
 
 
 def _with_models(
-    report: Report | None, options: argparse.Namespace, command: str, progress: Progress
+    report: Report | None, workspace: Workspace, options: argparse.Namespace, command: str, progress: Progress
 ) -> Report:
     """The report with the factor models of the project's tables, or of these alone.
 
@@ -230,11 +231,10 @@ def _with_models(
     from desktop.data.report import STORY
     from desktop.errors import ProjectError
     from desktop.ui.model.report import compose, sections
-    from desktop.workbench.keeping import read_workspace
     from desktop.workbench.modelling import model_of
 
     why = "holds no run to report on"
-    for table in read_workspace(options.file).tables:
+    for table in workspace.tables:
         snapshot = model_of(table, progress)
         if snapshot.fit is None:
             why = f"holds a table without a model, {table.name}: {snapshot.problem}"
