@@ -248,6 +248,13 @@ class Causality:
         """Go through the events of each location: its calls, and the ticks computed before operations."""
         store, operations = self._store, self.operations
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
+        # Paraver's states enclose calls, whose names say more; Idle is outside of them.
+        states = [
+            region.synthetic and region.paradigm == "paraver" and region.name.strip().lower() != "idle"
+            for region in store.regions
+        ]
+        if speaks[~np.array(states, bool)].any():
+            speaks[states] = 0
         accounts = accounts_of_classes(self.rules)
         #: classes of locations whose clocks run at another rate, as rounded lengths would not add up
         self.exact: dict[int, Intervals] = {}

@@ -44,7 +44,7 @@ from desktop.errors import DesktopError
 from desktop.progress import Progress
 
 #: To be increased when accounts, causes or explanations of a run, or their form here, change.
-VERSION = 6
+VERSION = 7
 FILES, BYTES = 200, 1 << 26
 #: Most bytes for a run and its phases, unpacked.
 MOST = 1 << 24

@@ -232,6 +232,15 @@ def test_what_was_sent_before_a_phase_and_arrives_in_it_counts_there() -> None:
     assert "16 messages of 1 B on average, each taking 680 µs" in found.phases[1].sentence
 
 
+def test_paraver_names_the_call_and_not_its_state() -> None:
+    with open_trace(Path(__file__).parents[1] / "data" / "paraver" / "farm_6.prv") as store:
+        first, second = told(store).causes[:2]
+    assert first.sentence.startswith(
+        "Rank 0 only serves the others, as a master, and waits in MPI_Recv while"
+    )
+    assert "each taking 1.2 ms of processor time in MPI_Send" in second.sentence
+
+
 def test_calls_without_definitions_are_explained_as_those_with_them() -> None:
     """They counted as communication in the import report only, and 1e9 s were "1 proc·Gs"."""
     data = Path(__file__).parents[1] / "data" / "otf1"
