@@ -24,7 +24,7 @@ from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.call_tables import entered
 from desktop.data.classify import is_communication, region_activity
-from desktop.data.events import NO_COMMUNICATOR, Activity, MetricAbout, occurring
+from desktop.data.events import NO_COMMUNICATOR, Activity, MetricAbout, Region, occurring
 from desktop.data.matching import matched
 from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
@@ -183,8 +183,8 @@ def _has(activity: Activity) -> Callable[[TraceStore], list[str]]:
     return names
 
 
-def _region_flags(store: TraceStore, test: Callable[[int], bool]) -> Flags:
-    return np.array([test(i) for i in range(len(store.regions))], bool)
+def _region_flags(store: TraceStore, test: Callable[[Region], bool]) -> Flags:
+    return np.array([test(region) for region in store.regions], bool)
 
 
 def _within(
@@ -195,7 +195,7 @@ def _within(
 
 
 def _communicating(store: TraceStore) -> Flags:
-    return _region_flags(store, lambda i: is_communication(store.regions[i]))
+    return _region_flags(store, is_communication)
 
 
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
@@ -209,7 +209,7 @@ def _each_stream(store: TraceStore) -> list[str]:
 def _streams(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepCurve:
     """Streams that are busy: in a region in which they do not wait. All streams, or those with a name."""
     store, quiet = request.store, (Activity.IDLE, Activity.UNMEASURED)
-    busy = _region_flags(store, lambda i: region_activity(store.regions[i]) not in quiet)
+    busy = _region_flags(store, lambda region: region_activity(region) not in quiet)
     streams = request.locations("accelerator")
     selected = [i for i in streams if not name or location_name(store.locations[i]) == name]
     return _within(request, busy, selected, quantity)
@@ -217,7 +217,7 @@ def _streams(request: CurveRequest, name: str, quantity: CurveQuantity) -> StepC
 
 def _region(store: TraceStore, name: str) -> tuple[Flags, list[int]]:
     """A region, and the locations of the kind that enters it; processors if both kinds do."""
-    regions = _region_flags(store, lambda i: store.regions[i].name == name)
+    regions = _region_flags(store, lambda region: region.name == name)
     by = {at.kind for at, calls in zip(store.locations, entered(store, regions), strict=True) if calls}
     kind = "accelerator" if by == {"accelerator"} else "cpu"
     return regions, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]

@@ -122,11 +122,10 @@ def would_help(
     statistics: Statistics,
     use: Utilization,
     ends: Sequence[float],
-    limit: tuple[float, float] | None = None,
-    progress: Progress | None = None,
+    limit: tuple[float, float] | None,
+    progress: Progress,
 ) -> tuple[Help, ...]:
     """What would shorten a run with phases between `ends` (all breakpoints and ends, s), see `helps`."""
-    progress = progress or Progress()
     causality = statistics.causality(use, progress)
     return helps(prepared(statistics, use, progress, causality, limit, ends[1:-1]), progress)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PLACES = 24
 
 
-def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ()) -> Content:
+def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None]) -> Content:
     """The median of the curve over the iterations, the band between two quantiles, the fitted phases.
 
     `phases`: of ``level.fold.curve``, seconds from the begin of the iteration; `firm`: of its inner

@@ -225,7 +225,7 @@ def _looked_at(store: TraceStore) -> list[int]:
 class _Symbols:
     """Events of locations as numbers: regions entered, messages by partner, collectives, marks."""
 
-    def __init__(self, store: TraceStore, use: Utilization, most: int = _SYMBOLS) -> None:
+    def __init__(self, store: TraceStore, use: Utilization, most: int) -> None:
         self._store, self._use, self._most = store, use, most
         self._names: list[str] = []
         self._number: dict[object, int] = {}

@@ -74,15 +74,12 @@ class Interner:
     """Numbers names in the order of their first appearance; a name is an int64, or the first `width` of a
     row."""
 
-    def __init__(self, initial: Ints | None = None, width: int = 1) -> None:
-        """initial: values that get the first numbers."""
+    def __init__(self, width: int = 1) -> None:
         self._slots: Ints = np.zeros(1 << 8, np.int64)
         self._values: Ints = np.zeros((1 << 7, width), np.int64)
         # Random, so that nobody can write a file whose names all collide.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
-        if initial is not None:
-            self(initial)
 
     def __call__(self, values: Ints) -> Ints:
         """(n,) the numbers of values (n,), or of rows (n, columns) that start with a name."""

@@ -89,7 +89,8 @@ def test_rows_are_moved_whole(dtype, sizes):
 )
 @settings(deadline=None, max_examples=100)
 def test_numbers_go_by_first_appearance(known, calls):
-    interner = Interner(np.array(known, np.int64))
+    interner = Interner()
+    interner(np.array(known, np.int64))
     numbers = {value: number for number, value in enumerate(known)}
     for values in calls:
         expected = [numbers.setdefault(value, len(numbers)) for value in values]

@@ -45,6 +45,9 @@ DERIVED: dict[str, dict[str, str]] = {
     "exchanges": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
 }
 
+#: Columns of all tables, with their types.
+COLUMNS = TABLES | DERIVED
+
 #: The column by which the rows of a location are sorted; "" if they are not.
 KEYS = {
     "collectives": "begin",

@@ -21,6 +21,7 @@ from desktop.data.store.blocks import Blocks
 from desktop.data.store.description import Description, decode
 from desktop.data.store.layout import (
     CHUNK,
+    COLUMNS,
     DERIVED,
     DESCRIPTION_LIMIT,
     FORMAT,
@@ -84,7 +85,7 @@ class TraceStore(Description):
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[AnyArray, ...]]:
-        names = columns or tuple((TABLES | DERIVED)[table])
+        names = columns or tuple(COLUMNS[table])
         if table not in self._tables:
             return
         start, count = (int(v) for v in self._index[table][location])
@@ -185,7 +186,7 @@ class TraceStore(Description):
         if not 0 <= begin <= end <= self.rows(table, location):
             raise ValueError(f"location {location} has no rows {begin} to {end} of {table}")
         if begin == end:
-            return tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+            return tuple(np.empty(0, COLUMNS[table][name]) for name in columns)
         start = int(self._index[table][location, 0])
         return self._read(table, start + begin, start + end, columns)
 
@@ -227,12 +228,9 @@ class TraceStore(Description):
         StoreError : the rows are damaged.
         """
         if table not in self._tables:
-            nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+            nothing = tuple(np.empty(0, COLUMNS[table][name]) for name in columns)
             return np.zeros((len(self.locations), 2), np.int64), nothing
-        block = {
-            name: np.empty(self._tables[table][name].size, (TABLES | DERIVED)[table][name])
-            for name in columns
-        }
+        block = {name: np.empty(self._tables[table][name].size, COLUMNS[table][name]) for name in columns}
         chunks = [
             (name, number)
             for name in columns
@@ -282,7 +280,7 @@ class TraceStore(Description):
         """A whole column (rows,) of a location; errors as for `part`."""
         parts = [block[0] for block in self.blocks(table, location, name)]
         if not parts:
-            return np.empty(0, (TABLES | DERIVED)[table][name])
+            return np.empty(0, COLUMNS[table][name])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def close(self) -> None:

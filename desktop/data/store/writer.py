@@ -34,6 +34,7 @@ from desktop.data.store.description import Description, ImporterInfo, Source, Ta
 from desktop.data.store.layout import (
     BOUNDS,
     CHUNK,
+    COLUMNS,
     DERIVED,
     DESCRIPTION_LIMIT,
     FORMAT,
@@ -237,7 +238,7 @@ class StoreWriter(Description):
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[AnyArray, ...]]:
-        names = columns or tuple((TABLES | DERIVED)[table])
+        names = columns or tuple(COLUMNS[table])
         writer = self._tables.get(table)
         if writer is not None:
             start, count = writer.index.get(location, (0, 0))
@@ -285,7 +286,7 @@ class StoreWriter(Description):
 
     def _table(self, group: str, table: str) -> _TableWriter:
         if table not in self._tables:
-            columns = (TABLES | DERIVED)[table]
+            columns = COLUMNS[table]
             self._tables[table] = _TableWriter(
                 self._file.require_group(group).create_group(table),
                 columns,
