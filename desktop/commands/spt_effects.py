@@ -299,9 +299,10 @@ def effect_lines(analysis: Effects, half: bool, response: str, factors: Mapping[
     from desktop.workbench import effect_rows
 
     word = effect_rows.effect_word(half)
+    scale = {1.0: "", 0.0: " (of the logarithm)"}.get(analysis.transform, " (transformed)")
     columns, mains = effect_rows.rank(analysis, "", factors, half=half)
     lines = [
-        f"{len(analysis.trials.y)} trials, response {response}, mean {analysis.mean:.6g}, "
+        f"{len(analysis.trials.y)} trials, response {response}, mean {analysis.mean:.6g}{scale}, "
         f"error by {analysis.error}; * marks more than {analysis.threshold}",
         *table_lines(
             *effect_rows.effects(analysis, "", half=half), "Term", capital(word), "SE", "t", "Share",
@@ -316,7 +317,8 @@ def effect_lines(analysis: Effects, half: bool, response: str, factors: Mapping[
     for tip in dict.fromkeys(row.tip for row in mains if row.tip):
         lines.append(f"      {', '.join(str(row.key) for row in mains if row.tip == tip)}: {tip}")
     for s in analysis.suspects:
-        lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
+        expected = f"expected {s.expected:.5g}{scale}"
+        lines.append(f"suspect: run {s.label} gave {s.value:.5g}, {expected} (t = {s.t:.1f})")
     power = _powers(analysis)
     if power is not None and power["suggested"] not in (None, analysis.transform):
         word = "log" if power["suggested"] == 0 else f"{power['suggested']:g}"

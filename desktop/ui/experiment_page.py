@@ -248,18 +248,9 @@ class ExperimentPage(Page):
         self.bench.set_analysis(f"show {'half' if half else 'full'} effects", half=half)
 
     def keep_marked(self) -> None:
-        """Reduce the model to what stands out, keeping the main effects below it."""
-        effects = self.bench.snapshot.effects
-        if effects is None:
-            return
-        marked = {e.members for e in effects.effects if e.significant}
-        mains = {(j,) for members in marked for j in members}
-        every = [e.members for e in (self.bench.snapshot.every or effects).effects]
-        terms = tuple(m for m in every if m in marked | mains)
-        if terms:
-            self.bench.set_analysis("keep what stands out", terms=terms)
-        else:
-            self.say("No effect stands out")
+        """Reduce the model to the marked terms and their main effects."""
+        if not self.bench.keep_marked():
+            self.say("No effect is marked")
 
     def copy_effects(self) -> None:
         """Copy all rows of the table of effects, separated by tabs."""

@@ -421,6 +421,17 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         label = "drop a term" if members in now else "put a term back"
         self.set_analysis(label, terms=None if len(changed) == len(every) else changed)
 
+    def keep_marked(self) -> bool:
+        """Reduce the model to the marked terms and their main effects; False if none is marked."""
+        effects = self.snapshot.effects
+        marked = {e.members for e in effects.effects if e.significant} if effects is not None else set()
+        terms = marked | {(j,) for members in marked for j in members}
+        every = self.snapshot.every or effects
+        if every is not None and terms:
+            kept = tuple(e.members for e in every.effects if e.members in terms)
+            self.set_analysis("keep the marked terms", terms=kept)
+        return bool(terms)
+
     def add_headers(self) -> tuple[str, ...]:
         """Copy the delay for C, C++, Fortran and Python beside the sources; what is there already stays."""
         import shutil

@@ -92,6 +92,8 @@ def test_the_answer_stands_first(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["answer"]["depends_on"] == ["f4"] and said["answer"]["text"] == lines[0]
     assert [e["term"] for e in said["effects"]][:3] == ["f1", "f2", "f1:f2"]  # of the contract: Yates order
+    assert cli.run(["spt", "effects", str(DATA / "nistir5131_table2_runs.csv"), "--transform", "log"]) == 0
+    assert "mean 3.70904 (of the logarithm), error by" in capsys.readouterr().out
 
 
 @needs_shell
