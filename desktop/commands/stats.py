@@ -119,7 +119,7 @@ def _print_stats(
             name = printable(row.name, 32)
             print(
                 f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>11}s exclusive"
-                f"{inclusive:>11}s inclusive{row.calls:>8} calls"
+                f"{inclusive:>11}s inclusive{row.calls:>8} {'call' if row.calls == 1 else 'calls'}"
             )
         replayed = stats.replayed
         total = stats.duration_s * stats.processors

@@ -351,7 +351,8 @@ def _reason(breakpoints: tuple[Breakpoint, ...], looked_at: int) -> str:
         parts.append(f"{count - at} where the curve alone changes, in up to {fits} of {looked_at} fits")
     least = min(breakpoints, key=lambda one: one.worth)
     if np.isfinite(least.worth) and least.worth < 1e6:
-        parts.append(f"without the least of them, {_place(least)}, the misfit is {least.worth:.1f} higher")
+        higher = f"the misfit is {least.worth:.1f} higher"
+        parts.append(f"without the one that counts least, {_place(least)}, {higher}")
     return "; ".join(parts)
 
 
