@@ -28,7 +28,7 @@ COMMANDS = {
     "info": ("info", "what a trace holds"),
     "phases": ("phases", "fit phases to the processor-utilization curve"),
     "explain": ("explain", "why the run is slow, in words: its causes and those of each phase"),
-    "iterations": ("iterations", "what repeats in the run, and which repeats are odd"),
+    "iterations": ("iterations", "iterations of the run, and which are unusual"),
     "compare": ("compare", "the phases of two or more runs beside each other"),
     "stats": ("stats", "POP efficiencies, region profile and messages per phase"),
     "whatif": ("whatif", "how long the run would last if something were different"),
@@ -40,8 +40,8 @@ COMMANDS = {
     "model": ("model", "fit the factor model to a table of run times"),
     "spt": ("spt", "experiments with artificial delays"),
     "desktop": ("integration", "put the program into the menus of a Linux desktop"),
-    "serve": ("serve", "answer a Phasewright on another machine, which calls this over ssh"),
-    "warm-up": ("warm_up", "compile now what the first trace of each format waits for"),
+    "serve": ("serve", "serve a Phasewright on another machine, which calls this over ssh"),
+    "warm-up": ("warm_up", "compile now the kernels that the first trace of each format needs"),
 }
 
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o --output OUT.h5", "where to (default: the cache)", type=Path)
     add("--format", "force this trace format (default: detect)", choices=FORMATS)
     add("--time-unit", "of a curve file, or of a trace that says none", choices=tuple(UNITS), default="s")
-    add("--force", "import anew and replace what is there")
+    add("--force", "import again and replace what is there")
     add("--scheduler ADDRESS", "read on a dask.distributed cluster, such as tcp://host:8786", type=str)
     add = adder(parser.add_argument_group("a part of one trace, as a trace of its own (needs -o)"))
     add("--start S", "begin of the part, seconds", type=float)

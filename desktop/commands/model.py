@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fitted = "what is fitted; default: the one with the least AICc"
     add("--response", fitted, choices=("auto", "t", "t'", "log"), default="auto")
     add("--repeats", choices=("points", "median", "minimum"), default="points")
-    add("--positive", "let no parameter fall below zero")
+    add("--positive", "require parameters of zero or more")
     add("--all-pairs", "rank all pairs of the characteristic functions")
     add("--normal-forms", "search a function of p for every cell, as Extra-P does, cross-validated")
     add("--column ROLE=HEADING", "what a column means, e.g. time=elapsed", action="append", default=[])

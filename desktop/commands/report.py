@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--timeline", "what its colours stand for; default activity", choices=("activity", "region"))
     add("--no-statistics", "leave out the statistics of phases")
     appendix = adder(parser.add_mutually_exclusive_group())
-    behind = "slides: behind the story, all that is not told in it; also where --plots or --tables say what"
+    behind = "slides: an appendix with everything else; also where --plots or --tables choose"
     only = "slides: the story only; the default"
     appendix("--appendix", behind, action="store_true", default=None)
     appendix("--no-appendix", only, dest="appendix", action="store_false")
@@ -201,7 +201,7 @@ def _of_project(
 
     words = "n model lock breaks computing classify curve track degrees as_recorded repaired seconds also"
     if any(getattr(options, word) for word in words.split()):
-        raise ValueError("a project says its fits and rules itself, leave out the words that do")
+        raise ValueError("a project sets its own fits and rules, leave out these options")
     runs = workspace.runs
     if span is not None:
         whole = -math.inf, math.inf

@@ -1,4 +1,4 @@
-"""``serve``: answer a Phasewright on another machine, which calls this over ssh."""
+"""``serve``: serve a Phasewright on another machine, which calls this over ssh."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def add_parts(part: Part) -> None:
     """Its arguments. `part` makes one of a name, a function and a text."""
     add = part("effects", effects, "what every delay does to the response")
     add("runs RUNS.csv", "or an experiment that was run", type=Path)
-    add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
+    add(
+        "--table", "at two levels, an array, sizes of the delay (default: as the columns say)", choices=TABLES
+    )
     add("--response NAME")
     add("--factors NAMES", "columns that are factors (default: those of two levels)")
     add("--half", "half effects, the coefficients of the model")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    network = adder(parser.add_argument_group("network", "one in place of the network as recorded"))
+    network = adder(parser.add_argument_group("network", "in place of the network as recorded"))
     network("--ideal", "no latency, infinite bandwidth")
     network("--latency S", "seconds to send or receive a message", type=float)
     network("--bandwidth B/S", "bytes per second (else infinite)", type=float)

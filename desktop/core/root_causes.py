@@ -355,8 +355,8 @@ def _says_idle_master(cause: Cause, words: Naming) -> str:
 
 def _says_noise(cause: Cause, words: Naming) -> str:
     return (
-        f"Noise, or work that varies: a different one takes longest each time{_region(cause, words)}, and "
-        f"the rest wait for it{_call(cause, words)}, though in total all take about equally long"
+        f"Noise, or work that varies: a different process takes longest each time{_region(cause, words)}, "
+        f"and the rest wait for it{_call(cause, words)}, though in total all take about equally long"
     )
 
 
@@ -397,7 +397,7 @@ _SHARED = " (do processes share cores?)"
 
 
 def _long(calls: str) -> str:
-    return f"{calls} take long although nobody is late"
+    return f"{calls} take long although no process is late"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:

@@ -59,6 +59,6 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None]) -> C
         Axis(fold.of.axis + (f" ({fold.of.unit})" if fold.of.physical else ""), zero=True),
         series,
         verticals=tuple((float(t), "") for t in phases.breaks[1:-1]),
-        title="One iteration that stands for all",
+        title="Typical iteration",
         data=data,
     )

@@ -59,7 +59,7 @@ _selected = When(_range_selected, "a selected range or phase")
 _on_breakpoint = When(_breakpoint_selected, "a selected phase that is not the last one")
 _by_hand = When[Snapshot](lambda s: s.project.phases.breaks is not None, "breakpoints set by hand")
 _limited = When[Snapshot](lambda s: s.project.limit is not None, "a limited analysis")
-_suggested = When[Snapshot](lambda s: s.suggestion is not None, "the fits of every n to a trace")
+_suggested = When[Snapshot](lambda s: s.suggestion is not None, "a trace whose fits for every n are ready")
 
 
 def _pointer(mode: str, text: str, tip: str) -> Command:
@@ -187,7 +187,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.timeline.show_messages(not w.timeline.message_filter.shown), ("M",), _document,
             mark=lambda w: w.timeline.message_filter.shown),
     Command("critical_path", "Critical path", "View",
-            "Draw the chain of work and messages that decides how long the run takes in the timeline",
+            "Draw in the timeline the chain of work and messages that decides how long the run takes",
             lambda w: w.show_critical_path(not w.timeline.view.path_shown), (), _document,
             mark=lambda w: w.timeline.view.path_shown),
     Command("residual", "Residual before overview", "View",
@@ -245,7 +245,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             "Choose the fitted curve and those drawn below it: regions, messages, metrics",
             lambda w: w.choose_curves(), ("Shift+C",), _document),
     Command("exact_curve", "Exact curve", "Analyse/Curve",
-            "Get the exact curve of a remote trace, if that was stopped or failed",
+            "Load the exact curve of a remote trace again, after it was stopped or failed",
             lambda w: w.workbench.sharpen(), enabled=_coarse),
     *(_curve(kind, title, kind == "computing") for kind, title in PLAIN_CURVES.items()),
     Command("previous_phase", "Previous phase", "Analyse", "Select the previous phase",
@@ -255,11 +255,11 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("nothing", "Clear selection", "Analyse",
             "Cancel dragging a breakpoint, else clear the selection",
             lambda w: w.escape(), ("Esc",), _document),
-    Command("add_break", "Add breakpoint at cursor", "Analyse", "Add a breakpoint at the pointer",
+    Command("add_break", "Add breakpoint at pointer", "Analyse", "Add a breakpoint at the pointer",
             lambda w: w.add_breakpoint(), ("B",), _fitted, rule=True),
     Command("annotate", "Annotate…", "Edit", "Add a remark to the selection, at the pointer, or to the phase",
             lambda w: w.annotate(), ("I",), _document),
-    Command("annotate_location", "Remark on this location…", "Edit",
+    Command("annotate_location", "Add remark to this location…", "Edit",
             "Add a remark to the timeline row at the pointer, or to the state that was clicked or found",
             lambda w: w.annotate_location(), ("Shift+I",), _document),
     Command("lock_break", "Lock breakpoint", "Analyse",
@@ -271,7 +271,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             "Compute all breakpoints that are not locked",
             lambda w: w.workbench.refit(), ("R",), _by_hand),
     Command("limit", "Limit analysis to this range", "Analyse",
-            "Fit, suggest, count and report only the selected range or phase",
+            "Limit all analysis and reports to the selected range or phase",
             lambda w: w.limit_analysis(w.selected_range()), ("Ctrl+L",), _selected, rule=True),
     Command("unlimit", "Remove limit of the analysis", "Analyse", "Analyse the whole run again",
             lambda w: w.limit_analysis(None), ("Ctrl+Shift+L",), _limited),
@@ -284,7 +284,7 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("open_runs", "Open table of runs…", "Experiment", "Open trials that were run elsewhere",
             lambda w: w.frame.open_experiment("open_runs")),
     Command("experiment_window", "Experiments…", "Experiment",
-            "Go to the page of experiments, which has an example",
+            "Open the page of experiments, which includes an example",
             lambda w: w.frame.open_experiment(), rule=True),
     Command("show_effects", "Show effects", "Experiment",
             "Show the effects of the project's experiment beside the trace",

@@ -41,25 +41,23 @@ def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator
     if rules is not None:
         if rules.repaired is not None and rules.repaired != document.repaired:
             text = "times with clocks repaired" if rules.repaired else "times as recorded"
-            yield Chip("clocks", text, "End it: times as the trace's format recommends", bench.reset_clocks)
+            yield Chip("clocks", text, "Remove: times as the trace's format recommends", bench.reset_clocks)
         if rules.overrides:
             text = f"{count(len(rules.overrides), 'region')} classified otherwise"
-            yield Chip(
-                "regions", text, "End it: all regions as the program classifies them", bench.reset_regions
-            )
+            yield Chip("regions", text, "Remove: classify all regions automatically", bench.reset_regions)
         if rules.computing != type(rules)().computing:
             names = " and ".join(activity.name.lower() for activity in sorted(rules.computing))
-            tip = "End it: the curve counts computing alone"
+            tip = "Remove: count computing only"
             yield Chip("computing", f"the curve counts {names}", tip, bench.reset_computing)
     if curve != PLAIN:
         titles = (one["title"] for one in document.info["curves"] if one["curve"] == curve)
         title = printable(next(titles, curve), 60)
-        text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "End it: fit the processors that compute"
+        text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "Remove: fit the computing processors"
         yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
         outside = count_outside(snapshot.project)
         waits = f"; {count(outside, 'breakpoint')} outside of it not applied" if outside else ""
-        tip = "End it: analyse the whole run"
+        tip = "Remove: analyse the whole run"
         tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""
         yield Chip(
             "limit", f"analysis limited to {_span_words(limit)}{waits}", tip, lambda: bench.limit_to(None)
@@ -67,7 +65,7 @@ def _chips(snapshot: Snapshot, document: Document, bench: Workbench) -> Iterator
     selection = snapshot.project.view.selection
     if selection is not None:
         text = f"statistics: selection {_span_words(selection)}"
-        yield Chip("selection", text, "End it: clear the selection", lambda: bench.select(None))
+        yield Chip("selection", text, "Remove: clear the selection", lambda: bench.select(None))
 
 
 def _span_words(span: tuple[float, float]) -> str:

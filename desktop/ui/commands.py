@@ -63,7 +63,7 @@ class Command(Generic[W, S]):
         """Why it is disabled, as a sentence."""
         needs = getattr(self.enabled, "needs", "")
         if not needs:
-            return "There is nothing to do this with now."
+            return "This is not available now."
         return f"This needs {needs}."
 
 
@@ -139,7 +139,7 @@ COMMON: tuple[PageCommand, ...] = (
     _theme("dark", "Dark", "Light on dark"),
     _theme("system", "Follow the system", "Use the desktop's light or dark setting"),
     *(_text_size(percent) for percent in TEXT_SIZES),
-    Command("palette", "Command palette…", "Help", "Find a command by words",
+    Command("palette", "Command palette…", "Help", "Find a command by its name",
             lambda p: p.frame.show_palette(), ("Ctrl+Shift+P",), common=True),
     Command("what_is_this", "What is this?", "Help", "Open the handbook page on what has the focus",
             lambda w: w.explain_focus(), ("Shift+F1",), rule=True, common=True),

@@ -340,7 +340,7 @@ class ComparePage(Page):
         if alignment is None or placement is None:
             return
         if main.fit is None:
-            self.bench.complain("the page of traces shows no run yet, wait until it does")
+            self.bench.complain("no run is shown yet, wait until a trace is open")
             return
         span = self._owner.curve_view.visible_range()
         FigureDialog(

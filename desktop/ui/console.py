@@ -21,7 +21,7 @@ from desktop.workbench.workbench import Workbench
 
 _QUESTION = "Turn on the Python console for {}?"
 _RIGHTS = (
-    "What is typed there runs with all rights that you have. The trace or project runs nothing in it; "
+    "Code typed there runs with all your rights. The trace or project runs nothing in it; "
     "type only what you understand. It goes off with this trace."
 )
 _GREETING = """run      {title}, as pw.open gives it of a project (handbook: Python and notebooks);

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
 _CURVE = Qt.ItemDataRole.UserRole
-_TEXT = (
-    "Double-click the curve that is to be fitted (bold). Those with a tick are drawn below it, over the same "
-    "phases."
-)
+_TEXT = "Double-click a curve to fit it (bold). Ticked curves are drawn below it, over the same phases."
 
 
 class CurvesDialog(Dialog):

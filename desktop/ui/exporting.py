@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from desktop.ui.settings import Settings
 
 #: Kinds of files a figure can be.
-FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
+FORMATS = {"svg": "SVG (drawing, editable text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
 
 
 def material_of(snapshot: Snapshot) -> Material | None:
@@ -556,15 +556,15 @@ class ReportDialog(ExportDialog):
             check.setChecked(key not in last.without)
         self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
         self.statistics.setChecked(last.statistics)
-        self.appendix = QCheckBox("Appendix after the story: the ticked items that are not in it")
+        self.appendix = QCheckBox("Add an appendix with the other ticked items")
         self.appendix.setChecked(last.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
             ("Slides &on", self.ground), ("T&emplate of slides", self.user_files["pptx"]),
             ("Style s&heet of HTML", self.user_files["html"]), ("&Colours of the timeline", self.states),
         )  # fmt: skip
-        figures = group("Figures (those that the run has)", *self.figures.values(), None, spacing=3)
-        self._group = group("Tables (of slides: in the appendix)", *self.tables.values(), None, spacing=3)
+        figures = group("Figures (if the run has them)", *self.figures.values(), None, spacing=3)
+        self._group = group("Tables (slides: in the appendix)", *self.tables.values(), None, spacing=3)
         parts = row(figures, self._group)
         lay_out(self, fields, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)

@@ -65,7 +65,7 @@ class OpenDialog(Dialog):
             else "none; such as tcp://host:8786",
             toolTip="A dask.distributed cluster that reads instead and sees the trace and your cache",
         )  # fmt: skip
-        self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
+        self.force = set_up(QCheckBox("&Import again, even if it was imported before"), objectName="force")
 
     def _choose(self, title: str, mode: str) -> None:
         if (path := asked_path(self, title, self._folder, mode=mode)) is not None:

@@ -180,7 +180,7 @@ class _Appearance(_Form):
         )  # fmt: skip
         self.colours = self._choice(
             "colours", "&Colours", COLOUR_SETS,
-            "Of states, regions and lines. All sets are safe for the colour-blind.",
+            "Colours of states, regions and lines. All sets are safe for the colour-blind.",
         )  # fmt: skip
         self._samples = set_up(QLabel(), accessibleName="Samples of the colours")
         self._form.addRow("", self._samples)

@@ -46,9 +46,7 @@ class WarmUp(QObject):
 
     def begin(self) -> None:
         """Start compiling in the background."""
-        self._lane.submit(
-            "Getting ready for all formats (once)", self._run, self._done, self._failed, self._show
-        )
+        self._lane.submit("Compiling for all formats (once)", self._run, self._done, self._failed, self._show)
 
     @property
     def busy(self) -> bool:

@@ -139,7 +139,7 @@ class _Places:
 
     def _whole(self, cell: str, name: str) -> int:
         if not cell.isdigit():
-            raise ValueError(f"{name} is {cell!r}, which is no whole number")
+            raise ValueError(f"{name} is {cell!r}, which is not a whole number")
         return int(cell)
 
     def _level(self, cell: str) -> int:

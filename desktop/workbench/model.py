@@ -355,7 +355,7 @@ class Project:
         if self.limit is not None and not self.limit[0] < self.limit[1]:
             return "limit ends before it begins"
         if self.limit is None and self.aside is not None:
-            return "aside is of no use without a limit"
+            return "aside is allowed only with a limit"
         numbers = [view.number for view in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
 

@@ -151,7 +151,7 @@ def test_sentences_agree_with_their_numbers() -> None:
     for sentence in said:
         assert not re.search(r"[ :]1 (calls|messages)|many|1 (call|message) .*on average", sentence), sentence
         if "far more than" in sentence or "far less than" in sentence:
-            assert "take long although nobody is late" in sentence, sentence
+            assert "take long although no process is late" in sentence, sentence
     slow = [sentence for sentence in said if " main(" in sentence and " times as long as rank " in sentence]
     assert slow and all(re.search(r"as rank ([01]) in .*, and rank \1 waits for it", one) for one in slow)
     assert any("Collective operations take long" in sentence for sentence in said)

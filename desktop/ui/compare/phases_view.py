@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from desktop.core.phase_model import PhaseModel
     from desktop.core.phase_systems import SystemsModel
 
-_SYSTEM = Column("System", "What the runs were on", name="system")
+_SYSTEM = Column("System", "The system of the runs", name="system")
 _INTERVAL = "Of one new run, with 95 % probability"
 #: Of `desktop.data.phase_scaling_words.table`.
 COLUMNS = (
@@ -113,9 +113,7 @@ class PhasesView(QWidget):
         model = self._model
         if model is None:
             waiting = new is not None and new.task is not None
-            text = (
-                "The runs are being read…" if waiting else "No model of the phases can be made of these runs."
-            )
+            text = "The runs are being read…" if waiting else "These runs do not allow a model of the phases."
             self.words.setText(text)
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)

@@ -209,7 +209,7 @@ def powers(likely: Powers | None, power: float) -> Content:
 def power(effect: float, sigma: float, treatments: int, df: float, replicates: int) -> Content:
     """Chance to find an effect over the number of replicates, with the estimated standard deviation and with
     its upper bound."""
-    x, y = Axis("Replicates"), Axis("Chance to find the effect (%)", zero=True)
+    x, y = Axis("Replicates"), Axis("Chance to detect the effect (%)", zero=True)
     if not (effect > 0 and sigma > 0):
         return Content(x, y, empty="Enter the standard deviation of one trial and the effect to be found.")
     last = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)

@@ -113,7 +113,7 @@ class DesignStep(Step):
         )  # fmt: skip
         self.effect.setToolTip("In the unit of the response: says how many replicates find it")
         self.power = quiet()
-        self.power_chart = Chart("Chance to find the effect", help_at="spt.md#2-design-which-combinations")
+        self.power_chart = Chart("Chance to detect the effect", help_at="spt.md#2-design-which-combinations")
         self.warning = quiet()
         self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
@@ -282,7 +282,7 @@ class DesignStep(Step):
             text += "then the detectable effect is shown."
         elif replicates < 2:
             text += (
-                "With one replicate there is no error of its own; interactions of higher order or Lenth's "
+                "One replicate gives no error of its own; interactions of higher order or Lenth's "
                 "method stand in for it. Two replicates or more say which effect shows."
             )
         else:
@@ -297,7 +297,7 @@ class DesignStep(Step):
             text += f" An effect of {digits(effect, 3)} takes {count(needed[0], 'replicate')}"
             bound = digits(sigma_bound(sigma, df), 3)
             if math.isfinite(df):
-                text += f", and {needed[1]} to be sure: the true deviation is below {bound} with 90 %"
+                text += f", and {needed[1]} to allow for its uncertainty (below {bound} with 90 %)"
             text += "."
         self.power.setText(text)
         self.power_chart.set_content(charts.power(effect, sigma, design.runs, df, replicates))

@@ -47,7 +47,7 @@ class NewExperimentDialog(Dialog):
         tip = "As the kind says; {flags} for the compiler, {out} or a product"
         self.build = set_up(self._line("Build command", tip), placeholderText="As the kind says")
         tip = "What the build makes, where it cannot write to {out}"
-        self.product = set_up(self._line("Product", tip), placeholderText="Where it is not {out}")
+        self.product = set_up(self._line("Product", tip), placeholderText="If it is not {out}")
         tip = "As the kind says; {out} is the built program"
         self.run_words = self._line("Run command", tip, self._ready)
         tip = "NAME=LOW,HIGH for each that is a factor, as OMP_NUM_THREADS=8,24"

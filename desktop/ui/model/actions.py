@@ -71,7 +71,7 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("include", "Include rows again", "Edit", "Include the selected rows again",
                  lambda w: w.take_back(), ("Shift+Del",), _selected),
     ModelCommand("suspects", "Select rows that stand out", "Edit",
-                 "Select the rows that stand out; accused rows stand out from heavy tails too",
+                 "Select the rows that stand out; accused rows stand out even under heavy tails",
                  lambda w: w.select_suspects(), ("Ctrl+D",), _fitted),
     ModelCommand("nothing", "Clear selection", "Edit", "Clear the selection of rows",
                  lambda w: w.bench.pick(()), ("Esc",), _selected),

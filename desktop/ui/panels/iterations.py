@@ -65,7 +65,7 @@ class IterationsPanel(Panel):
         self.inner = button("Its phases &in the run", lambda: self._take(inner=True))
         for widget in (self.level, label, self.phases, self.drawn, self.split, self.inner):
             self.flow.addWidget(widget)
-        self.chart = Chart("One iteration that stands for all")
+        self.chart = Chart("Typical iteration")
         self.odd = set_up(FrameView("Odd iterations"), chosen=self._show_odd)
         self.parts = divided(Qt.Orientation.Horizontal, (self.chart, 3), (self.odd, 2))
         self._layout.insertWidget(2, self.parts, 1)

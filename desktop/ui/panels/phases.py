@@ -302,7 +302,7 @@ class PhasesPanel(QScrollArea):
         prices = ", ".join(f"{space.terms + 1} for a {space.kind} phase" for space in bases.TABLE)
         self.also = choices(
             kinds, act=self._workbench.set_also, narrow=6, objectName="also",
-            toolTip="Other functions that phases may have, where these justify their parameters: "
+            toolTip="Other functions for phases, used where they justify their parameters: "
             f"{prices}",
         )  # fmt: skip
         self._also_label = titled("&Also", self.also)
@@ -359,7 +359,7 @@ class PhasesPanel(QScrollArea):
             ("worst", "Largest in", _WORST),
             ("sse", "R.m.s. error", _RMS),
             ("equal", "Equidistribution", _EQUAL),
-            ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
+            ("certificate", "Best possible ε", "Proven by the fit: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
             ("second", "Next best", "The next best number, and why it is not suggested"),
         )

@@ -35,9 +35,7 @@ FLAT: tuple[Column, ...] = (
     Column("Waits", "Waiting for others in it, all processors together", name="waits"),
     Column("Makes others wait", "Waiting, at any time, that delays in it caused", name="costs"),
     Column("Critical path", "Part of the critical path of the run in it", name="path"),
-    Column(
-        "Slack", "By how much it could have lasted longer at its least, the run being as long", name="slack"
-    ),
+    Column("Slack", "The least by which it could have lasted longer without a longer run", name="slack"),
     Column("Role", "What the trace says about it", name="role"),
     Column("Activity", "Class of the region", name="activity"),
 )
@@ -45,10 +43,10 @@ FLAT: tuple[Column, ...] = (
 LOCATIONS: tuple[Column, ...] = (
     Column("Processor", "Its name in the trace", name="location"),
     Column("Makes others wait", "Waiting, at any time, that its delays caused", name="costs"),
-    Column("Through others", "Of that, of those who waited for others that waited for it",
+    Column("Through others", "Of that, indirect waiting, through other locations",
            name="costs_through_others"),
     Column("Waits", "Waiting for others", name="waits"),
-    Column("Passed on", "Of that, what whom it waited for had only passed on", name="waits_passed_on"),
+    Column("Passed on", "Of that, waiting passed on by the location it waited for", name="waits_passed_on"),
     Column("Critical path", "Part of the critical path of the run on it", name="path"),
     Column("Slack", "By how much what it does could have lasted longer at its least, the run being as long",
            name="slack"),

@@ -71,7 +71,7 @@ def columns_of(
             "mean": ("Mean", f"Mean of the curve: {quantity.name}"),
             "work": ("Integral", "The curve times time"),
             "level": ("Level", "The fit at its start"),
-            "efficiency": ("Share", "Mean of all that there are"),
+            "efficiency": ("Share", "Mean over all of them"),
         }
         of_curve = (c for c in columns if c.name != "efficiency" or quantity.counted)
         worded = ((c, *words.get(c.name, (c.title, c.tip))) for c in of_curve)

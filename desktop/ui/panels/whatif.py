@@ -108,7 +108,7 @@ class WhatIfPanel(Panel):
         self.network = choices(
             {"": "As recorded", "machine": "Another one"}, act=lambda _: self._turned(),
             accessibleName="Network",
-            toolTip="On another one calls take no time but for latency, bandwidth and waiting",
+            toolTip="On another network, calls take only latency, bandwidth and waiting",
         )  # fmt: skip
         self.buses = set_up(QSpinBox(), accessibleName="Buses", maximum=99999, specialValueText="any number")
         self.buses.setToolTip("Messages that are under way at a time")
@@ -233,7 +233,7 @@ class WhatIfPanel(Panel):
         if state.problem:
             text = state.problem
         elif prediction is None:
-            text = ready if self._workbench.snapshot.fit is None else "Being prepared from the events."
+            text = ready if self._workbench.snapshot.fit is None else "It is computed from the events."
         elif state.changes is None:
             lasts = quantity(prediction.recorded_s, "s")
             text = f"The run lasts {lasts}. Change something to see how long it would last."

@@ -86,7 +86,7 @@ class MessageForm(QWidget):
             if name in ("least_bytes", "least_s"):
                 value = read_quantity(text, "B" if name == "least_bytes" else "s") if text else 0.0
                 if value is None:
-                    self._mark(f"“{text}” is no number with a unit")
+                    self._mark(f"“{text}” is not a number with a unit")
                     return
                 values[name] = round(value) if name == "least_bytes" else value
             elif name == "communicator" and text in numbers:
@@ -96,7 +96,7 @@ class MessageForm(QWidget):
                 return
             else:
                 if text and not re.fullmatch(r"[-−]?\d{1,18}", text):
-                    self._mark(f"“{text}” is no whole number")
+                    self._mark(f"“{text}” is not a whole number")
                     return
                 values[name] = int(text.replace("−", "-")) if text else None
         self._mark("")

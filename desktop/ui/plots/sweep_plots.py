@@ -202,7 +202,7 @@ class BreakpointPicture(SweepPlot):
     def __init__(self) -> None:
         super().__init__("Breakpoints against the number of phases")
         self.setToolTip(
-            "The breakpoints of every n. Breakpoints that last from n to n+1 are joined; a bar is the range "
+            "The breakpoints of every n. Breakpoints that stay from n to n+1 are joined; a bar is the range "
             "in which a breakpoint could lie at the same error. Click to choose n."
         )
         self._rows: list[Row] = []

@@ -974,7 +974,7 @@ class TimelineView(TimePlot):
         )
         stack.setEnabled(row >= 0)
         rows = () if row < 0 else self._rows.rows[row].locations
-        remark = menu.addAction("&Remark on this location…", lambda: self.noteAsked.emit(rows[0], t))
+        remark = menu.addAction("Add &remark to this location…", lambda: self.noteAsked.emit(rows[0], t))
         remark.setEnabled(bool(rows))
         menu.addSeparator()
         path = menu.addAction("Critical &path", lambda: self.pathWanted.emit(not self._path_shown))
