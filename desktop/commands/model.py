@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from desktop.progress import Progress
 
 if TYPE_CHECKING:
     from desktop.core.factor_answers import FactorChoice, Ranking
-    from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import Kind, ModelFit
     from desktop.data.tables import Selection, Table
     from desktop.workbench.model_results import ResultSheet
@@ -56,8 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str], Selection]:
     """Fit as the options say: the result as plain values and as lines, and the rows that take part."""
     from desktop.core.factor_answers import choose, known_functions, rank_pairs
-    from desktop.core.factor_intervals import f_test
-    from desktop.core.factor_model import fit_individual
     from desktop.data.tables import measurements, read_table, with_values
     from desktop.workbench.model_answers import headline
     from desktop.workbench.model_results import forms_sheet
@@ -72,50 +68,43 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str
     functions = () if functions == ("auto",) else functions
     single = min(len(set(selection.data.code)), len(set(selection.data.system))) < 2
     kind: Kind = "individual" if options.individual or (single and not options.joint) else "joint"
-    reference = options.reference if kind == "joint" else None
     response = "" if options.response == "auto" else options.response
     if options.all_pairs:
         ranking = rank_pairs(
             selection.data, kind, response or "t'", functions or known_functions(selection.data),
-            reference=reference, positive=options.positive, progress=progress,
+            reference=options.reference, positive=options.positive, progress=progress,
         )  # fmt: skip
         result = _ranked(ranking, table, selection)
         return result, _ranking_lines(ranking, result), selection
     choice = choose(
         selection.data, kind, functions, response,
-        reference=reference, positive=options.positive, progress=progress,
+        reference=options.reference, positive=options.positive, progress=progress,
     )  # fmt: skip
-    fit, test = choice.fit, None
-    forms = None
-    if options.normal_forms:
+    fit = choice.fit
+    result = {"sentences": list(headline(fit)), **_described(table, selection, choice)}
+    sheet = None
+    if options.normal_forms:  # with the prediction at twice the largest p
         from desktop.core.normal_form import search_forms
 
-        forms = search_forms(selection.data, progress)
-    if fit.kind == "joint":
-        with suppress(ValueError):
-            test = f_test(fit, fit_individual(selection.data, fit.functions, fit.response.kind))
-    result = {"sentences": list(headline(fit)), **described(fit, table, selection, test, choice)}
-    sheet = None
-    if forms is not None:  # with the prediction at twice the largest p
-        sheet = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max()))
+        sheet = forms_sheet(fit, search_forms(selection.data, progress), 2.0 * float(fit.data.p.max()))
         assert sheet.frame is not None
         result["normal_forms"] = [dict(row) for row in sheet.frame.to_dict("records")]
-    return result, _fit_lines(result, fit, test, selection, choice, sheet), selection
+    return result, _fit_lines(result, selection, choice, sheet), selection
 
 
-def described(
-    fit: ModelFit, table: Table, selection: Selection, test: FTest | None, choice: FactorChoice
-) -> JSON:
+def _described(table: Table, selection: Selection, choice: FactorChoice) -> JSON:
     """The keys of ``--json``."""
     from desktop.core.factor_intervals import CONFIDENCE, widths
+    from desktop.core.factor_model import parameters
 
+    fit, width = choice.fit, widths(choice.fit)
     return {
         **picked(fit.response, "response=kind response_note=note"),
         **picked(fit, "functions kind df status starts starts_agreeing condition"),
         "reference": fit.reference or None,
         **_figures(fit),
-        "parameters": parameters(fit),
-        "f_test": None if test is None else picked(test, "f df1 df2 p"),
+        "parameters": [asdict(parameter) for parameter in parameters(fit)],
+        "f_test": None if width.form is None else picked(width.form, "f df1 df2 p"),
         "choice": {
             "tried": choice.tried,
             "rivals": [
@@ -125,11 +114,10 @@ def described(
         },
         "intervals": {
             "confidence": CONFIDENCE,
-            **picked(widths(fit), "lack cell cell_times rise far_times ends"),
+            **picked(width, "lack cell cell_times rise far_times ends"),
         },
-        "warnings": warnings(fit, table, selection),
-        "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],
-        "suspect_rows": suspects(fit, selection),
+        **_notes(fit, table, selection),
+        "suspect_rows": _suspects(fit, selection),
     }
 
 
@@ -138,20 +126,16 @@ def _figures(fit: ModelFit) -> dict[str, float]:
     return picked(fit, "n npar sse sst r2 r2_centred s aicc mean_relative_error max_relative_error")
 
 
-def warnings(fit: ModelFit, table: Table, selection: Selection) -> list[str]:
-    """Warnings of the fit, on columns that were not used, and on names that look alike."""
+def _notes(fit: ModelFit, table: Table, selection: Selection) -> JSON:
+    """Warnings of the fit, on columns that were not used, and on names that look alike; rows left out."""
     alike = [f"{', '.join(map(repr, names))} differ by blanks or case only" for names in table.similar]
-    return [*fit.warnings, *selection.dropped, *alike]
+    return {
+        "warnings": [*fit.warnings, *selection.dropped, *alike],
+        "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],
+    }
 
 
-def parameters(fit: ModelFit) -> list[JSON]:
-    """Every parameter by name."""
-    from desktop.core import factor_model
-
-    return [asdict(parameter) for parameter in factor_model.parameters(fit)]
-
-
-def suspects(fit: ModelFit, selection: Selection) -> list[JSON]:
+def _suspects(fit: ModelFit, selection: Selection) -> list[JSON]:
     """Rows with a residual too large for so many rows, with the verdict: beyond heavy tails too, or not."""
     from desktop.core import factor_intervals
 
@@ -170,7 +154,7 @@ def suspects(fit: ModelFit, selection: Selection) -> list[JSON]:
 
 
 def _ranked(ranking: Ranking, table: Table, selection: Selection) -> JSON:
-    from desktop.core import factor_model
+    from desktop.core.factor_model import parameters
 
     return {
         "kind": ranking.fits[0].kind,
@@ -181,7 +165,7 @@ def _ranked(ranking: Ranking, table: Table, selection: Selection) -> JSON:
             | {"undetermined": sum(one.undetermined for one in values)}
             | {"negative": sum(one.value < 0 for one in values)}
             | picked(fit, "status starts_agreeing")
-            for fit, values in zip(ranking.fits, map(factor_model.parameters, ranking.fits), strict=True)
+            for fit, values in zip(ranking.fits, map(parameters, ranking.fits), strict=True)
         ],
         "best_of_cells": None
         if math.isnan(ranking.best_sse)
@@ -189,8 +173,7 @@ def _ranked(ranking: Ranking, table: Table, selection: Selection) -> JSON:
         "dropped": [
             {"functions": list(functions), "reason": reason} for functions, reason in ranking.dropped
         ],
-        "warnings": warnings(ranking.fits[0], table, selection),
-        "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],
+        **_notes(ranking.fits[0], table, selection),
     }
 
 
@@ -204,17 +187,12 @@ def _ranking_lines(ranking: Ranking, result: JSON) -> list[str]:
 
 
 def _fit_lines(
-    result: JSON,
-    fit: ModelFit,
-    test: FTest | None,
-    selection: Selection,
-    choice: FactorChoice,
-    forms: ResultSheet | None,
+    result: JSON, selection: Selection, choice: FactorChoice, forms: ResultSheet | None
 ) -> list[str]:
     from desktop.workbench import model_results as results
 
-    among = choice if choice.tried > 1 else None
-    lines = [*result["sentences"], *results.fit_summary(fit, test, len(selection.excluded), among)]
+    fit, among = choice.fit, choice if choice.tried > 1 else None
+    lines = [*result["sentences"], *results.fit_summary(fit, len(selection.excluded), among)]
     lines += [fit.response.note] if fit.response.note else []
     lines += results.parameter_sheet(fit).lines()
     lines += forms.lines() if forms is not None else []

@@ -42,6 +42,16 @@ def known_functions(data: Measurements) -> tuple[str, ...]:
 # --- comparing models ---
 
 
+def _fit(
+    data: Measurements, kind: Kind, functions: Sequence[str], response: str,
+    reference: str | None, positive: bool, starts: int,
+) -> ModelFit:  # fmt: skip
+    """The last three arguments are for joint fits only."""
+    if kind == "individual":
+        return fit_individual(data, functions, response)
+    return fit_joint(data, functions, response, reference=reference, positive=positive, starts=starts)
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """Fits of all pairs and singles by descending number of measurements, then ascending sum of squares.
@@ -81,12 +91,7 @@ def rank_pairs(
     for done, subset in enumerate(sets):
         progress.step(done, len(sets), ", ".join(subset))
         try:
-            if kind == "joint":
-                fitted_sets[subset] = fit_joint(
-                    data, subset, response, reference=reference, positive=positive, starts=starts
-                )
-            else:
-                fitted_sets[subset] = fit_individual(data, subset, response)
+            fitted_sets[subset] = _fit(data, kind, subset, response, reference, positive, starts)
         except ValueError as error:
             dropped.append((subset, str(error)))
             last = error
@@ -156,9 +161,7 @@ def choose(
     """
 
     def fitted(part: Measurements, subset: Sequence[str], how: str, starts: int) -> ModelFit:
-        if kind == "individual":
-            return fit_individual(part, subset, how)
-        return fit_joint(part, subset, how, reference=reference, positive=positive, starts=starts)
+        return _fit(part, kind, subset, how, reference, positive, starts)
 
     progress = progress or Progress()
     responses = (response,) if response else tuple(r for r in RESPONSES if r != "t" or not data.transformed)
@@ -281,28 +284,26 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
     """p at which the time of a cell is least; `largest` if it always falls, NaN where the model does not
     determine the cell or its times are not all positive."""
 
-    def time(p: Floats) -> Floats:
+    def time(log_p: Floats) -> Floats:
         # t' without work and peak is the time times p, up to a constant of the cell.
+        p = np.exp(np.atleast_1d(log_p))
         value = fit.seconds(code, system, p)
         return value if fit.in_seconds else value / p
 
-    grid = np.geomspace(1.0, largest, 2001)
+    grid = np.linspace(0.0, np.log(largest), 2001)
     times = time(grid)
     if not (times > 0).all():
         return float("nan")
     low = int(np.argmin(times))
     if low in (0, grid.size - 1):
-        return float(grid[low])
-    a, b = float(np.log(grid[low - 1])), float(np.log(grid[low + 1]))
-    golden = (np.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(80):
-        left, right = b - golden * (b - a), a + golden * (b - a)
-        times = time(np.exp(np.array([left, right])))
-        if times[0] <= times[1]:
-            b = right
-        else:
-            a = left
-    return float(np.exp((a + b) / 2))
+        return largest if low else 1.0
+    from scipy.optimize import minimize_scalar
+
+    bounds = float(grid[low - 1]), float(grid[low + 1])
+    found = minimize_scalar(
+        lambda x: float(time(x)[0]), bounds=bounds, method="bounded", options={"xatol": 1e-9}
+    )
+    return float(np.exp(found.x))
 
 
 def shares(fit: ModelFit, code: int, system: int, p: Floats) -> Floats:

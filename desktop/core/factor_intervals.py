@@ -14,6 +14,7 @@ interval is measured in ``tests/benchmarks/factor_model.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -303,7 +304,7 @@ class Widths:
 
     spread, df : (codes, systems) standard deviation of a measurement, and its degrees of freedom. reach :
     (2, codes, systems) least and largest p of a cell or, of one never measured, of the range that the other
-    cells of both its code and its system cover. form : the test of a joint fit's product form. lack,
+    cells of both its code and its system cover. form : the test of a joint fit's product form, if any. lack,
     lack_df : mean square of the lack of fit over the residual variance (1 if the form is not rejected), a
     factor of the parameters' variances, and its degrees of freedom. cell, cell_df, cell_times : factor of the
     prediction variance of a cell never measured, with degrees of freedom, and a factor of their quantile.
@@ -340,20 +341,18 @@ def _widths(fit: ModelFit) -> Widths:
     at_points, around = _reaches(fit)
     reach = np.where(fit.points > 0, at_points, around)
     spread, df, common = np.full(shape, fit.s), np.full(shape, float(fit.df)), (np.inf, fit.s**2)
+    form = None
     if fit.kind == "individual":
         spread, df, common = _moderated(fit)
-    plain = Widths(spread, df, reach)
+    else:
+        with suppress(ValueError):  # no cell can be fitted alone
+            form = f_test(fit, fit_individual(data, fit.functions, fit.response.kind))
+    plain = Widths(spread, df, reach, form)
     if fit.df <= 0 or exact(fit) or (fit.kind == "joint" and not np.isfinite(fit.spread).all()):
         return plain
-    form, holds = None, False
-    if fit.kind == "joint":
-        try:
-            form = f_test(fit, fit_individual(data, fit.functions, fit.response.kind))
-        except ValueError:  # no cell can be fitted alone
-            holds = True
-        holds = form is None or form.p >= REJECT
+    holds = fit.kind == "joint" and (form is None or form.p >= REJECT)
     rise, far_times, ends = _beyond(fit, common, holds)
-    plain = replace(plain, form=form, rise=rise, far_times=far_times, ends=ends)
+    plain = replace(plain, rise=rise, far_times=far_times, ends=ends)
     if form is None or holds:
         return plain
     within = fit.sse / (form.f * form.df1 + form.df2)

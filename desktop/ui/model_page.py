@@ -143,7 +143,7 @@ class ModelPage(Page):
             self.measured.select(new.view.lines)
         if table is not old.project.table or new.view.lines != old.view.lines:
             self._show_count(new)
-        if (new.fit, new.selection, new.test, new.choice) != (old.fit, old.selection, old.test, old.choice):
+        if (new.fit, new.selection, new.choice) != (old.fit, old.selection, old.choice):
             self._show_summary(new)
         self.plots.show_snapshot(old, new)
         self.tables.show_snapshot(old, new)
@@ -178,7 +178,7 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            summary = results.fit_summary(new.fit, new.test, out, new.choice)
+            summary = results.fit_summary(new.fit, out, new.choice)
             first, *more = map(escape, new.headline)
             lines = [" ".join([f"<b>{first}</b>", *more]), *map(escape, summary)]
         lines += [

@@ -509,9 +509,7 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Float
 # --- words ---
 
 
-def fit_summary(
-    fit: ModelFit, test: FTest | None, left_out: int, choice: FactorChoice | None = None
-) -> tuple[str, ...]:
+def fit_summary(fit: ModelFit, left_out: int, choice: FactorChoice | None = None) -> tuple[str, ...]:
     """What has to be known of a fit, in a few lines. `choice`: among what it was chosen."""
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
     out = f", {left_out} left out" if left_out else ""
@@ -527,7 +525,7 @@ def fit_summary(
     ]
     if choice is not None:
         lines.insert(1, choice_words(choice))
-    if test is not None:
+    if (test := widths(fit).form) is not None:
         lines.append(f_test_words(test))
     elif fit.kind == "joint":
         lines.append(

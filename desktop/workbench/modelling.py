@@ -7,7 +7,6 @@ window and the last request wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
@@ -31,11 +30,10 @@ from desktop.progress import Progress
 from desktop.workbench.bench import EditBench, changed
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.model import DEFAULT_FUNCTIONS, KeptTable, ModelSettings
+from desktop.workbench.model import KeptTable, ModelSettings
 
 if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
-    from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import ModelFit
     from desktop.core.normal_form import NormalForms
     from desktop.data.trace_rows import Quantity
@@ -74,8 +72,7 @@ class UnassignedColumns:
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
     """What is to be shown. `fit`: as the settings say; `choice`: among what it was chosen, where the settings
-    leave something to choose; `individual`: of the same functions, where it exists; `headline`: what the fit
-    says, in a few sentences.
+    leave something to choose; `headline`: what the fit says, in a few sentences.
     `previous`: the fit before rows were last left out or taken back, so that both stay visible. `sheet`: the
     table beside the fit. `unassigned`: what was opened last needs columns to be named. `problem`: one
     sentence."""
@@ -86,9 +83,7 @@ class ModelSnapshot:
     fit: ModelFit | None = None
     headline: tuple[str, ...] = ()
     choice: FactorChoice | None = None
-    individual: ModelFit | None = None
     previous: ModelFit | None = None
-    test: FTest | None = None
     ranking: Ranking | None = None
     checks: tuple[CellCheck, ...] = ()
     forms: NormalForms | None = None
@@ -373,7 +368,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
                 "joint" if settings.joint else "individual",
                 response,
                 known_functions(selection.data),
-                reference=settings.reference if settings.joint else None,
+                reference=settings.reference,
                 positive=settings.positive,
                 progress=job,
             )
@@ -489,8 +484,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 T = TypeVar("T")
 #: Nothing was fitted, so nothing of an earlier fit may be shown.
 _NOTHING: dict[str, object] = {
-    "selection": None, "fit": None, "headline": (), "choice": None, "individual": None, "test": None,
-    "sheet": None,
+    "selection": None, "fit": None, "headline": (), "choice": None, "sheet": None,
 }  # fmt: skip
 
 
@@ -553,36 +547,20 @@ def _read_again(record: KeptTable) -> tuple[Table, Table]:
 
 
 def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, object]:
-    """The fit as asked for; the individual one is made beside a joint one, to test it."""
+    """The fit as asked for, with what it says."""
     from desktop.core.factor_answers import choose
-    from desktop.core.factor_intervals import f_test
-    from desktop.core.factor_model import fit_individual
     from desktop.workbench.model_answers import headline
 
-    fit: ModelFit | None = None
-    fits = _NOTHING | {"problem": ""}
-    response = "" if settings.response == "auto" else settings.response
     try:
         choice = choose(
-            selection.data, "joint" if settings.joint else "individual", settings.functions, response,
-            reference=settings.reference if settings.joint else None, positive=settings.positive,
-            progress=job,
+            selection.data, "joint" if settings.joint else "individual", settings.functions,
+            "" if settings.response == "auto" else settings.response,
+            reference=settings.reference, positive=settings.positive, progress=job,
         )  # fmt: skip
     except ValueError as error:
-        fits["problem"] = str(error)
-        functions, response = settings.functions or DEFAULT_FUNCTIONS, response or "t'"
-    else:
-        fit = fits["fit"] = choice.fit
-        fits["choice"] = choice if choice.tried > 1 else None
-        fits["headline"] = headline(choice.fit)
-        functions, response = choice.fit.functions, choice.fit.response.kind
-    if not settings.joint:
-        return fits | {"individual": fit}
-    with suppress(ValueError):
-        fits["individual"] = individual = fit_individual(selection.data, functions, response)
-        if fit is not None:
-            fits["test"] = f_test(fit, individual)
-    return fits
+        return _NOTHING | {"problem": str(error)}
+    several = choice if choice.tried > 1 else None
+    return {"fit": choice.fit, "choice": several, "headline": headline(choice.fit), "problem": ""}
 
 
 def _same_but_rows(one: Table | None, other: Table | None) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from desktop.core.factor_answers import PInterval, crossover_places, fastest_p, ratio_of_times
+from desktop.core.factor_intervals import widths
 from desktop.core.factor_model import Measurements, ModelFit, fit_joint
 from desktop.data.tables import headings, holds_measurements, missing_roles
 from desktop.data.trace_rows import Quantity, trace_rows
@@ -70,7 +71,8 @@ def test_opening_fits_at_once_to_the_digits_of_the_paper(class_a: ModelBench) ->
     fit = fit_of(class_a)
     assert fit.sse == pytest.approx(130.2755, abs=1e-4)
     assert shown.project.settings.functions == DEFAULT_FUNCTIONS and shown.problem == ""
-    assert shown.test is not None and shown.test.f == pytest.approx(6.94, abs=0.005)
+    test = widths(fit).form
+    assert test is not None and test.f == pytest.approx(6.94, abs=0.005)
     assert shown.sheet is not None and len(shown.sheet) == 116
     assert shown.view.p == 256 and shown.cell == (0, 0)
 
@@ -223,7 +225,7 @@ def test_settings_are_steps_of_undo(class_a: ModelBench) -> None:
     assert fit_of(class_a).sse == pytest.approx(reference.sse, rel=1e-9)
     assert fit_of(class_a).work[:, 2] == pytest.approx([1.0, 1.0])
     class_a.set_joint(False)
-    assert fit_of(class_a).sse == pytest.approx(52.39, abs=0.005) and class_a.snapshot.test is None
+    assert fit_of(class_a).sse == pytest.approx(52.39, abs=0.005) and widths(fit_of(class_a)).form is None
     class_a.set_positive(True)
     class_a.set_response("log")
     class_a.set_repeats("median")
@@ -609,15 +611,15 @@ def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
 
 
 def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBench) -> None:
-    shown = class_a.snapshot
-    fit = fit_of(class_a)
-    lines = results.fit_summary(fit, shown.test, 2)
+    lines = results.fit_summary(fit_of(class_a), 2)
     text = " ".join(lines)
     for part in ("N = 116, 2 left out, 14 parameters, converged, 8 of 8 starts", "SSE 130.276 of SST 13937.2",
                  "R² 0.99065 against zero", "0.93283 against the mean", "F(18, 84) = 6.94",
                  "does not hold in the strict sense"):  # fmt: skip
         assert part in text, part
-    untested = results.fit_summary(fit, None, 0)
+    class_a.open(times())
+    class_a.set_functions(["1/p", "1"])
+    untested = results.fit_summary(fit_of(class_a), 0)
     assert any("cannot be tested" in line for line in untested)
 
 
@@ -625,7 +627,7 @@ def test_what_is_best_is_chosen_and_what_comes_next_is_said(bench: ModelBench) -
     bench.open(example_table())
     shown = bench.snapshot
     assert shown.choice is not None and shown.choice.fit is shown.fit and fit_of(bench).response.kind == "log"
-    told = " ".join(results.fit_summary(fit_of(bench), shown.test, 0, shown.choice))
+    told = " ".join(results.fit_summary(fit_of(bench), 0, shown.choice))
     assert "by AICc: 1/p + 1/sqrt(p), fitted to log t'. Next: 1/p + 1, log t': 6.4" in told
     assert "works and speeds are" in told and "cells never measured" in told
     bench.set_response("t'")

@@ -39,7 +39,7 @@ def sections(
         return (), ()
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
     left_out = len(snapshot.selection.excluded)
-    summary = results.fit_summary(fit, snapshot.test, left_out, snapshot.choice)
+    summary = results.fit_summary(fit, left_out, snapshot.choice)
     answers = answers_of(fit, *cell, p)
     scaling, in_words = contents.scaling(snapshot, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
