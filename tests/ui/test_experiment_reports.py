@@ -52,6 +52,8 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
         if shape.has_table
     ]
     assert len(heads) == len(set(heads)) and [head[0] for head in heads].count("Factor") == 1, "none twice"
+    (ranks,) = [head for head in heads if head[0] == "Factor"]
+    assert not {"Low means", "High means", "File", "Line"} & set(ranks), "no column is empty"
     capsys.readouterr()
     words = ["spt", "figures", str(TABLE), "-o", str(tmp_path / "figures"), "--data", "--json"]
     assert cli.run(words) == 0

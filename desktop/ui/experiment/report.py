@@ -93,11 +93,15 @@ _FINDINGS = {
 def _sheet(
     title: str, rows: effect_rows.Rows, titles: Sequence[str], left: int, note: str = ""
 ) -> ReportTable:
-    """Columns of a table of the window, by their titles; so many at the `left` are words."""
+    """Columns of a table of the window, by their titles; so many at the `left` are words. Columns that are
+    empty in all rows are left out."""
     columns, lines = rows
     selected = [next(c for c in columns if c.title == heading) for heading in titles]
     head, *body = cell_texts(table(columns, lines)[0], selected)
-    return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
+    kept = [k for k in range(len(head)) if any(row[k] for row in body)]
+    head, *body = ([row[k] for k in kept] for row in (head, *body))
+    words = sum(k < left for k in kept)
+    return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=words, note=note)
 
 
 def _ranks(analysis: Effects, unit: str, factors: Mapping[str, Factor]) -> ReportTable:
