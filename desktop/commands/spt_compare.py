@@ -174,15 +174,16 @@ def covariates(options: argparse.Namespace) -> Answer:
 def pin(options: argparse.Namespace) -> Answer:
     """The phases of a trace in which factors run, as *In a trace* of the window."""
     from desktop.commands.run_options import pairs
-    from desktop.data.experiment import read_experiment
-    from desktop.data.runs import is_runs, read_runs
+    from desktop.data.experiment import experiment_of
+    from desktop.data.runs import read_runs
     from desktop.workbench.pinning import pin as pin_trace
 
     regions = pairs(options.region, "FACTOR=REGION")
-    if is_runs(options.table):
+    experiment = experiment_of(options.table)
+    if experiment is None:
         routines = dict.fromkeys(read_runs(options.table).data.factors, "")
     else:
-        routines = {f.name: f.routine for f in read_experiment(options.table).factors}
+        routines = {f.name: f.routine for f in experiment.factors}
     unknown = next((name for name in regions if name not in routines), None)
     if unknown is not None:
         raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(routines)}")

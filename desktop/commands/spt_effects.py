@@ -55,7 +55,7 @@ def effects(options: argparse.Namespace) -> Answer:
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, condensed, missing
     from desktop.data.answer import MeasuredResponse
-    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment, table_of
+    from desktop.data.experiment import experiment_of, table_of
     from desktop.data.runs import kind_of, read_runs
 
     options.runs = table_of(options.runs)
@@ -80,12 +80,12 @@ def effects(options: argparse.Namespace) -> Answer:
     )  # fmt: skip
     result = analysed(analysis, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
-    journal = options.runs.name == JOURNAL and (options.runs.parent / DESCRIPTION).is_file()
-    measured = MeasuredResponse.of(read_experiment(options.runs.parent) if journal else table, table.response)
+    experiment = experiment_of(options.runs)
+    measured = MeasuredResponse.of(experiment or table, table.response)
     result["ranks"] = ranks(analysis, options.half, measured.factors)
     answer = measured.answer(analysis)
     result["answer"] = spt_confirm.plain_answer(answer)
-    unread = table.unread(options.covariate) if names is None and not journal else ""
+    unread = table.unread(options.covariate) if names is None and experiment is None else ""
     more = [note for note in (table.refused, unread) if note]
     result["notes"] += more
     lines = effect_lines(analysis, options.half, table.response, measured.factors)

@@ -77,11 +77,11 @@ def _read(options: argparse.Namespace) -> tuple[Effects, MeasuredResponse]:
     """The effects of an experiment or a table of runs, and what they are of."""
     from desktop.core.effects import analyse
     from desktop.data.answer import MeasuredResponse
-    from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
+    from desktop.data.experiment import experiment_of, to_trials
     from desktop.data.runs import read_runs
 
-    if options.table.is_dir() or options.table.name == DESCRIPTION:
-        experiment = read_experiment(options.table)
+    experiment = experiment_of(options.table)
+    if experiment is not None:
         effects = analyse(to_trials(experiment, options.response))
         return effects, MeasuredResponse.of(experiment, options.response)
     table = read_runs(options.table, response=options.response)

@@ -962,6 +962,19 @@ def table_of(path: Path) -> Path:
     return path.with_name(JOURNAL) if path.name == DESCRIPTION else path
 
 
+def experiment_of(path: Path) -> Experiment | None:
+    """The experiment that is named, by its folder, description or journal; None for another table.
+
+    Raises
+    ------
+    ExperimentError : it cannot be read, or is invalid.
+    """
+    if path.is_dir() or path.suffix == ".toml":
+        return read_experiment(path)
+    described = path.name == JOURNAL and (path.parent / DESCRIPTION).is_file()
+    return read_experiment(path.parent) if described else None
+
+
 def exclude(experiment: Experiment, order: int, reason: str) -> None:
     """Mark the trial that counts under this order as an outlier, with a reason; it will be run again.
 

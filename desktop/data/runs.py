@@ -28,7 +28,7 @@ from desktop.data.reading import head
 from desktop.errors import TableError
 
 if TYPE_CHECKING:
-    from desktop.data.experiment import Factor
+    from desktop.data.experiment import Experiment, Factor
 
 #: Columns that are neither factor nor response.
 _ROLES = frozenset(
@@ -234,7 +234,8 @@ def read_runs(
 
     Parameters
     ----------
-    response : its column; None: one with a usual name, or the only numeric column that is no factor.
+    response : its column; None: of a journal beside its description the first response of that, else one
+        with a usual name, or the only numeric column that is no factor.
     factors : their columns; None: every column with two levels.
     where : only rows with these values.
 
@@ -244,6 +245,8 @@ def read_runs(
     ExperimentError : it is a journal, and it or the description beside it cannot be used.
     """
     sheet = _Sheet.read(Path(path)).counting
+    experiment = _described(sheet)
+    response = response or _first_response(sheet, experiment)
     if factors is None:
         for name in sheet.header:
             if name != response:
@@ -272,7 +275,7 @@ def read_runs(
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
     table = _assembled(sheet, selected, x, columns, delay)
-    half = _halves(sheet)
+    half = None if experiment is None else _halves(sheet, experiment)
     if half is not None:
         table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns[0]))))
     named = {
@@ -306,7 +309,9 @@ def read_array(
     ------
     TableError : it cannot be read, a level is no number, or the response is ambiguous.
     """
-    sheet = _Sheet.read(Path(path)).counting.where(where)
+    sheet = _Sheet.read(Path(path)).counting
+    response = response or _first_response(sheet, _described(sheet))
+    sheet = sheet.where(where)
     cells = sheet.cells
     selected = list(factors) if factors is not None else _sized(cells)
     selected = [name for name in selected if name != response]
@@ -578,14 +583,24 @@ def _refuse_factor(name: str, sheet: _Sheet) -> None:
         _levels(name, sheet)
 
 
-def _halves(sheet: _Sheet) -> Ints | None:
-    """From the journal of a folded experiment the half of every row, by its description; else None."""
-    from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal
+def _described(sheet: _Sheet) -> Experiment | None:
+    """The experiment of a journal whose description is beside it."""
+    from desktop.data.experiment import DESCRIPTION, read_experiment
 
     folder = sheet.path.parent
-    if not (sheet.is_journal and (folder / DESCRIPTION).is_file()):
-        return None
-    experiment = read_experiment(folder)
+    return read_experiment(folder) if sheet.is_journal and (folder / DESCRIPTION).is_file() else None
+
+
+def _first_response(sheet: _Sheet, experiment: Experiment | None) -> str | None:
+    """The response that is read of an experiment if none is named."""
+    name = None if experiment is None else experiment.responses[0].name
+    return name if name in sheet.header else None
+
+
+def _halves(sheet: _Sheet, experiment: Experiment) -> Ints | None:
+    """The half of every row of the journal of a folded experiment; None if it is not folded."""
+    from desktop.data.experiment import read_journal
+
     if experiment.plan.fold is None:
         return None
     read_journal(experiment)  # refuses trials that are not in this plan

@@ -110,7 +110,9 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
     write_experiment(longer)
     for named in (tmp_path, tmp_path / "experiment.toml", tmp_path / JOURNAL):
         assert cli.run(["spt", "effects", str(named), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["answer"]["next"] == "run the 4 trials that are left"
+        result = json.loads(capsys.readouterr().out)
+        assert result["response"] == "value", "the first one of the description, as in the window"
+        assert result["answer"]["next"] == "run the 4 trials that are left"
     write_experiment(experiment)
     assert cli.run(["spt", "versions", str(tmp_path), str(tmp_path), "--response", "wall", "--json"]) == 0
     wall = analyse(to_trials(experiment, "wall"))

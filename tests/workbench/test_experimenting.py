@@ -23,7 +23,7 @@ from desktop.data.experiment import (
     read_journal,
 )
 from desktop.data.opening import open_trace
-from desktop.data.runs import holds_experiment
+from desktop.data.runs import holds_experiment, read_array
 from desktop.data.statistics import Statistics
 from desktop.workbench import effect_comparison
 from desktop.workbench.effect_comparison import ComparedTable, read_compared
@@ -368,6 +368,8 @@ def test_an_array_is_ranked_as_5131_table_4(bench, tmp_path):
     for t, row in printed.items():
         levels = [int(row[f"F{k}_level"]) for k in range(1, 7)]
         assert bench.snapshot.design.levels[t - 1].tolist() == levels
+    # Its journal, read as a table, has the same first response, which no name tells.
+    assert read_array(tmp_path / JOURNAL).response == "value"
 
 
 def test_5131_table_4_is_ranked_from_the_table_alone(bench):
