@@ -114,7 +114,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
     keys = run_keys(tuple(one for one, _, _ in members))
-    fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
+    fixed = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, phase in options.match:
         if not 1 <= k <= len(runs) or k - 1 == reference:
             raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")

@@ -158,7 +158,7 @@ def _verdict(result: JSON, tests: list[JSON]) -> str:
 
 
 def _not_ruled_out(result: JSON, tests: list[JSON]) -> str:
-    """What may be slower by more than the limit: its interval reaches that far, its estimate does not."""
+    """What may be slower by more than the limit: its interval does, and the gate does not fail."""
     if result["fail_over"] is None or result["failed"]:
         return ""
     wide = [f"{_called(one)} {_change(one, 'high')}" for one in tests if one["high"] > result["fail_over"]]

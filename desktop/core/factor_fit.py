@@ -294,7 +294,7 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
         present = np.zeros(shape, bool)
         present[cells.code[sound], cells.system[sound]] = True
         delta[present] = np.linalg.solve(cells.triangle[sound], cells.target[sound][:, :, None])[:, :, 0]
-        # `delta[known]` is row by row, which is the order of the cells.
+        # `delta[present]` is row by row, which is the order of the cells.
         v = np.ones((shape[1], count))
         for _ in range(30):
             w = np.einsum("csi,si->ci", delta, v) / np.maximum(present @ (v * v), 1e-300)

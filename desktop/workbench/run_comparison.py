@@ -165,14 +165,12 @@ class RunComparison(Bench[ComparisonSnapshot]):
     @property
     def by_hand(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """The pairs set by hand that hold now, by run."""
-        alignment, pairs = self.snapshot.alignment, {}
-        if alignment is not None:
-            of = alignment.runs[alignment.reference].fit.n
-            for key, run in zip(self.snapshot.keys, alignment.runs, strict=True):
-                for m in self._comparison.matched:
-                    if _same(m, self.snapshot.reference, key, of, run.fit.n):
-                        pairs[key] = m.pairs
-        return pairs
+        shot = self.snapshot
+        if shot.alignment is None:
+            return {}
+        phases = [run.fit.n for run in shot.alignment.runs]
+        held = pairs_by_run(self._comparison.matched, shot.keys, shot.alignment.reference, phases)
+        return {shot.keys[k]: pairs for k, pairs in held.items()}
 
     def cancel(self) -> None:
         """Give up what is being computed; what was shown stays."""
@@ -363,19 +361,20 @@ def _answer(
     keys = tuple(request.key for request in requests)
     if not whole:
         few = len(runs) < REPEATS
-        repeated: _Repeated = (None, ()) if few else _repeated(requests, _aligned(comparison, keys, runs)[0])
+        repeated: _Repeated = (None, ()) if few else _repeated(requests, _aligned(comparison, keys, runs))
         return tuple(loaded), repeated, {}
     job.step(0, 0, "subtracting")
-    contrast, held = compare(comparison, keys, runs, placed)
+    contrast = compare(comparison, keys, runs, placed)
     alignment = contrast.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
+    held = pairs_by_run(ours, keys, alignment.reference, [run.fit.n for run in runs])
     answer: dict[str, object] = {
         "keys": keys,
         "alignment": alignment,
         "placement": _drawable(contrast.placement),
         "cells": tuple(table(alignment)),
         "sentences": tuple(explain_differences(alignment)),
-        "outdated": len(ours) - held,
+        "outdated": len(ours) - len(held),
     }
     return tuple(loaded), _repeated(requests, alignment), answer
 
@@ -500,19 +499,18 @@ def phased(
 
 def compare(
     comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased], previous: Placement | None = None
-) -> tuple[Contrast, int]:
-    """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold.
+) -> Contrast:
+    """The runs with these keys as they are to be compared.
 
     `previous`: what was compared last, see `desktop.core.contrast.place`.
     """
     from desktop.core.contrast import Contrast, place
 
-    alignment, held = _aligned(comparison, keys, runs)
-    placement = place(alignment, comparison.axis, share=comparison.share, before=previous)
-    return Contrast(alignment, placement), held
+    alignment = _aligned(comparison, keys, runs)
+    return Contrast(alignment, place(alignment, comparison.axis, share=comparison.share, before=previous))
 
 
-def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> tuple[Alignment, int]:
+def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> Alignment:
     from desktop.core.contrast import align
 
     systems = dict(comparison.systems)
@@ -521,8 +519,8 @@ def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]
         for key, run in zip(keys, runs, strict=True)
     ]
     reference = keys.index(comparison.reference) if comparison.reference in keys else 0
-    fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
-    return align(runs, reference, fixed), held
+    fixed = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
+    return align(runs, reference, fixed)
 
 
 def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:
@@ -535,20 +533,19 @@ def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:
     ][:MOST]
     if len(members) < 2:
         return None
-    return compare(comparison, [key for key, _ in members], [run for _, run in members])[0]
+    return compare(comparison, [key for key, _ in members], [run for _, run in members])
 
 
 def pairs_by_run(
     matched: Sequence[Matched], keys: Sequence[str], reference: int, phases: Sequence[int]
-) -> tuple[dict[int, tuple[tuple[int, int], ...]], int]:
-    """The pairs set by hand, by the number of the run, as `desktop.core.contrast.align` takes them; and how
-    many runs have such."""
-    fixed = {}
-    for k, key in enumerate(keys):
-        for m in matched:
-            if k != reference and _same(m, keys[reference], key, phases[reference], phases[k]):
-                fixed[k] = m.pairs
-    return fixed, len(fixed)
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """The pairs set by hand that hold for as many phases, by the number of the run, as
+    `desktop.core.contrast.align` takes them."""
+    return {
+        k: m.pairs
+        for k, key in enumerate(keys) if k != reference
+        for m in matched if _same(m, keys[reference], key, phases[reference], phases[k])
+    }  # fmt: skip
 
 
 def _same(m: Matched, reference: str, run: str, of: int, phases: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,7 @@ from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
+    from desktop.data.tables import Selection
 
 Extent = Literal["cell", "code", "system"]
 Against = Literal["fitted", "p", "system", "code"]
@@ -30,9 +32,9 @@ def _empty(text: str = _NO_FIT) -> Content:
     return Content(Axis(""), Axis(""), empty=text)
 
 
-def _measurement_words(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
+def _measurement_words(fit: ModelFit, lines: tuple[int, ...], index: Ints, at: int) -> str:
     """A measurement in words, for the pointer."""
-    data = fit.data
+    data, k = fit.data, int(index[at])
     error = 100 * (fit.response.y[k] - fit.fitted[k]) / fit.response.y[k]
     name = f"{data.codes[data.code[k]]} on {data.systems[data.system[k]]}, p = {data.p[k]:.0f}"
     unit = {"t": " s"}.get(fit.response.kind, "")
@@ -43,8 +45,10 @@ def _measurement_words(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
     )
 
 
-def _measurement_words_at(fit: ModelFit, lines: tuple[int, ...], index: Ints, k: int) -> str:
-    return _measurement_words(fit, lines, int(index[k]))
+def _of_rows(fit: ModelFit, selection: Selection, index: Ints, points: Series) -> Series:
+    """Points of the measurements `index` (K,), each with its words and the line of its row."""
+    names = partial(_measurement_words, fit, selection.lines, index)
+    return replace(points, names=names, keys=np.array(selection.lines, np.int64)[index])
 
 
 def scaling(
@@ -69,7 +73,7 @@ def scaling(
     largest = max(snapshot.view.p, float(data.p.max()))
     # Below the present fit.
     series: list[Series] = _previous_fit(snapshot, quantity, largest) if cells == "cell" else []
-    keys = np.array(selection.lines, np.int64)
+    lines = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "Measured", "code": data.systems[s], "system": data.codes[c]}[cells]
         cell_scaling = results.cell_scaling(fit, c, s, quantity, largest)
@@ -77,27 +81,18 @@ def scaling(
         mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
         alone = cells == "cell"
         series += _curve(cell_scaling, "fit" if alone else colour, alone)
-        if cell_scaling.p.size:
-            index = cell_scaling.index
-            series.append(
-                Series(
-                    "points", cell_scaling.p, cell_scaling.value, name, colour, mark,
-                    names=partial(_measurement_words_at, fit, selection.lines, index), keys=keys[index],
-                )
-            )  # fmt: skip
+        index, p, value = cell_scaling.index, cell_scaling.p, cell_scaling.value
+        if p.size:
+            points = Series("points", p, value, name, colour, mark)
+            series.append(_of_rows(fit, selection, index, points))
         elif not alone:
             none, label = np.empty(0), f"{name} (never measured)"
             series.append(Series("points", none, none, label, colour, mark))
         series += _left_out(snapshot, c, s, quantity, alone)
-        of_run = np.isin(keys[cell_scaling.index], np.array(sorted(marked), np.int64))
+        of_run = np.isin(lines[index], np.array(sorted(marked), np.int64))
         if of_run.any():
-            index = cell_scaling.index[of_run]
-            series.append(
-                Series(
-                    "points", cell_scaling.p[of_run], cell_scaling.value[of_run], "This run", 2, "diamond",
-                    names=partial(_measurement_words_at, fit, selection.lines, index), keys=keys[index],
-                )
-            )  # fmt: skip
+            points = Series("points", p[of_run], value[of_run], "This run", 2, "diamond")
+            series.append(_of_rows(fit, selection, index[of_run], points))
     content = Content(
         Axis(_P, log=log, doubling=log, whole=True),
         Axis(results.quantity_title(fit, quantity), log=log and quantity != "efficiency",
@@ -159,13 +154,18 @@ def _previous_fit(snapshot: ModelSnapshot, quantity: Quantity, largest: float) -
     return [Series("line", curve.grid, curve.fitted, "Before the last exclusion", "muted", width=1.1)]
 
 
+def _standing_out(fit: ModelFit, index: Ints) -> frozenset[int]:
+    """Places in `index` of the measurements that stand out."""
+    from desktop.core.factor_intervals import suspects
+
+    return frozenset(np.flatnonzero(np.isin(index, suspects(fit))).tolist())
+
+
 def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
     """The paper's figure 1, and the same over p, systems and codes; suspect points bear their names."""
     fit, selection = snapshot.fit, snapshot.selection
     if fit is None or selection is None:
         return _empty(), ""
-    from desktop.core.factor_intervals import suspects
-
     data = fit.data
     used = np.flatnonzero(fit.used)
     unit = response_unit(fit)
@@ -179,12 +179,8 @@ def residuals(snapshot: ModelSnapshot, against: Against) -> tuple[Content, str]:
         "system": (data.system[used] + spread, Axis(f"System, {order}", categories=data.systems)),
         "code": (data.code[used] + spread, Axis(f"Code, {order}", categories=data.codes)),
     }[against]
-    odd = set(suspects(fit).tolist())
-    marked = frozenset(k for k, place in enumerate(used.tolist()) if place in odd)
-    series = Series(
-        "points", x, fit.residual[used], names=partial(_measurement_words_at, fit, selection.lines, used),
-        keys=np.array(selection.lines, np.int64)[used], labels=marked,
-    )  # fmt: skip
+    marked = _standing_out(fit, used)
+    series = _of_rows(fit, selection, used, Series("points", x, fit.residual[used], labels=marked))
     content = Content(
         axis, Axis(f"Residual ({unit})"), (series,), levels=((0.0, ""),), selected=snapshot.view.lines
     )
@@ -196,21 +192,14 @@ def quantiles(snapshot: ModelSnapshot) -> tuple[Content, str]:
     fit, selection = snapshot.fit, snapshot.selection
     if fit is None or selection is None:
         return _empty(), ""
-    from desktop.core.factor_intervals import suspects
-
     x, y, used = results.normal_scores(fit)
     if not used.size:
         return _empty("There are no studentized residuals: the fit has no measurements to spare."), ""
-    odd = set(suspects(fit).tolist())
     ends = np.array([x[0], x[-1]])
     series = (
         Series("line", ends, ends, "Expected of normal errors", "muted"),
-        Series(
-            "points", x, y, names=partial(_measurement_words_at, fit, selection.lines, used),
-            keys=np.array(selection.lines, np.int64)[used],
-            labels=frozenset(k for k, place in enumerate(used.tolist()) if place in odd),
-        ),
-    )  # fmt: skip
+        _of_rows(fit, selection, used, Series("points", x, y, labels=_standing_out(fit, used))),
+    )
     content = Content(
         Axis("Quantile of the normal distribution"), Axis("Studentized residual"), series,
         selected=snapshot.view.lines,
