@@ -15,6 +15,7 @@ from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
 from desktop.data.events import Activity
+from desktop.data.remote_frames import inflated
 from desktop.data.store import TraceStore
 from desktop.data.utilization import EXACT, Rules, Utilization, build, with_import
 from desktop.errors import DesktopError, StoreError
@@ -39,12 +40,11 @@ def remote_coarse(store: TraceStore, rules: Rules) -> Utilization | None:
     edges = _edges(end)
     shape = len(Activity), edges.size - 1
     size = _FORM.itemsize * shape[0] * shape[1]
-    with suppress(DesktopError, ValueError, zlib.error):
-        unpacking = zlib.decompressobj()
-        content = unpacking.decompress(far.ask({"coarse": True}, size), size)
+    with suppress(DesktopError, ValueError):
+        content = inflated(far.ask({"coarse": True}, size), size)
         counts = np.frombuffer(content, _FORM).reshape(shape).astype(np.float64)
         use = with_import(store, rules, edges, counts)
-        if unpacking.eof and counts.min() >= 0 and counts.sum(axis=0).max() <= use.processors * (1 + 1e-5):
+        if counts.min() >= 0 and counts.sum(axis=0).max() <= use.processors * (1 + 1e-5):
             return use
     return None
 

@@ -36,6 +36,7 @@ from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
 from desktop.data.causality import Replayed
 from desktop.data.causes import Caused, path_line
+from desktop.data.remote_frames import inflated
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.structure import Decoder, encode
@@ -73,9 +74,7 @@ def recall(
     if elsewhere and store.elsewhere is not None:
         places.append(partial(_elsewhere, store, of, stats))
     for packed in places:
-        with suppress(
-            OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, zlib.error
-        ):
+        with suppress(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
             about, at, content = _unpacked(packed())
             stored = {}
             for one in about["ranges"]:
@@ -144,11 +143,10 @@ def answer_for(store: TraceStore, statistics: Statistics, request: JSON, progres
 def remote_path(store: TraceStore, use: Utilization) -> PathLine | None:
     """The critical path computed by the machine of the store; None if it cannot be fetched."""
     assert store.elsewhere is not None
-    with suppress(DesktopError, ValueError, zlib.error):
-        packed = store.elsewhere.ask({"path": encode(use.rules, Path())}, MOST)
-        unpacking = zlib.decompressobj()
-        location, begin, end = np.frombuffer(unpacking.decompress(packed, MOST), np.int64).reshape(3, -1)
-        good = unpacking.eof and ((location >= 0) & (location < len(store.locations))).all()
+    with suppress(DesktopError, ValueError):
+        content = inflated(store.elsewhere.ask({"path": encode(use.rules, Path())}, MOST), MOST)
+        location, begin, end = np.frombuffer(content, np.int64).reshape(3, -1)
+        good = ((location >= 0) & (location < len(store.locations))).all()
         good &= (begin > -_FAR).all() and (end < _FAR).all() and (begin <= end).all()
         if good and (begin[1:] >= end[:-1]).all():
             return path_line(CriticalPath(location, begin, end), use)
@@ -191,9 +189,8 @@ def costs_of(
         _key(store, Ranges(use.rules, span, ("costs",), {})),
         {*map(int, Account), NOT_BEGUN, ENDING},
     )
-    with suppress(OSError, ValueError, TypeError, RecursionError, zlib.error):
-        unpacking = zlib.decompressobj()
-        processors, rows = json.loads(unpacking.decompress(_in_cache(store, key), MOST))
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        processors, rows = json.loads(inflated(_in_cache(store, key), MOST))
         times = {
             (int(a), str(region), str(where)): np.array([own, waits]) for a, region, where, own, waits in rows
         }
@@ -265,10 +262,7 @@ def _waits(stats: RangeStats) -> bool:
 
 def _unpacked(packed: bytes) -> tuple[JSON, int, bytes]:
     """The plain values, where the arrays begin, the whole content."""
-    unpacking = zlib.decompressobj()
-    content = unpacking.decompress(packed, MOST)
-    if not unpacking.eof:
-        raise ValueError("it is not whole, or too much")
+    content = inflated(packed, MOST)
     at = 8 + int.from_bytes(content[:8], "little")
     return json.loads(content[8:at]), at, content
 

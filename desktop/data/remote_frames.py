@@ -65,6 +65,23 @@ def receive(read: Callable[[int], bytes]) -> tuple[JSON, bytes]:
     return about, body
 
 
+def inflated(packed: bytes, most: int) -> bytes:
+    """The content of bytes that zlib has packed.
+
+    Raises
+    ------
+    ValueError : they are damaged or not whole, or hold more than `most` bytes.
+    """
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(packed, most)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not stream.eof:
+        raise ValueError("it is not whole, or too much")
+    return content
+
+
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     content = read(size) if size else b""
     if len(content) != size:

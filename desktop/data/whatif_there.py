@@ -23,6 +23,7 @@ from desktop.core.envelope import averaged
 from desktop.core.plain import JSON
 from desktop.data.causality import Causality
 from desktop.data.helping import Help, helps, prepared
+from desktop.data.remote_frames import inflated
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.structure import Decoder, encode
@@ -119,13 +120,12 @@ class RerunThere:
         with working(progress):
             packed = self._store.elsewhere.ask({"whatif": {**self._about, **query}}, MOST)
         try:
-            unpacking = zlib.decompressobj()
-            content = unpacking.decompress(packed, MOST)
+            content = inflated(packed, MOST)
             size = int.from_bytes(content[:8], "little")
             about = json.loads(content[8 : 8 + size])
-            if not unpacking.eof or not isinstance(about, dict):
-                raise ValueError("it is not whole, or too much")
-        except (ValueError, RecursionError, zlib.error) as error:
+            if not isinstance(about, dict):
+                raise ValueError("it is no object")
+        except (ValueError, RecursionError) as error:
             raise self._senseless() from error
         return about, content[8 + size :]
 
