@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -71,30 +71,17 @@ class _Statement(NamedTuple):
         return " ".join(filter(None, (self.stem, self.value, self.after)))
 
 
-@dataclass(frozen=True)
 class _Facts:
     """Facts from a model: the first phase to stop scaling, from which p phases are more than half of the run,
     the largest p considered, and where the run stops scaling."""
 
-    model: PhaseModel
-    first: int | None
-    heads: dict[int, Turn]
-    most: str
-    stop: Turn | None
-
-    @classmethod
-    def of(cls, model: PhaseModel) -> _Facts:
-        turns = {k: model.dominates(k) for k in range(len(model.phases))}
-        heads = {k: turn for k, turn in turns.items() if turn is not None and np.isfinite(turn.p)}
-        most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
+    def __init__(self, model: PhaseModel) -> None:
+        self.model, self.first = model, model.first_to_stop
+        turns = ((k, model.dominates(k)) for k in range(len(model.phases)))
+        self.heads = {k: turn for k, turn in turns if turn is not None and np.isfinite(turn.p)}
+        self.most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
         stop = model.run_stops
-        return cls(
-            model,
-            model.first_to_stop,
-            heads,
-            most,
-            stop if stop is not None and np.isfinite(stop.p) else None,
-        )
+        self.stop = stop if stop is not None and np.isfinite(stop.p) else None
 
     @property
     def phases(self) -> list[int]:
@@ -123,7 +110,7 @@ def sentences(fitted: PhaseModel | SystemsModel) -> tuple[str, ...]:
     texts: list[str] = []
     if not isinstance(fitted, PhaseModel):
         texts += filter(None, (_against(fitted, s) for s in range(1, len(fitted.systems))))
-    facts = [(name, _Facts.of(model)) for name, model in by_system(fitted)]
+    facts = [(name, _Facts(model)) for name, model in by_system(fitted)]
     still = {name: _Statement("goes on scaling as far as the runs say anything", f"({one.most})")
              for name, one in facts if one.first is None}  # fmt: skip
     if still:

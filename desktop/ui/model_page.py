@@ -140,7 +140,7 @@ class ModelPage(Page):
         if new.sheet is not old.sheet:
             self.measured.show_sheet(new.sheet or EMPTY)
         if new.view.lines != old.view.lines or new.sheet is not old.sheet:
-            self.measured.select(new.view.lines)
+            self.measured.select_keys(new.view.lines)
         if table is not old.project.table or new.view.lines != old.view.lines:
             self._show_count(new)
         if (new.fit, new.selection, new.choice) != (old.fit, old.selection, old.choice):

@@ -26,7 +26,3 @@ class SheetView(FrameView):
             [replace(column, missing="") for column in sheet.columns],
             RowMarks({k: tone for rows, tone in tones for k in rows}),
         )
-
-    def select(self, lines: frozenset[int]) -> None:
-        """Select the rows of some keys, without a signal."""
-        self.select_keys(lines)

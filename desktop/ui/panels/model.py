@@ -100,7 +100,7 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
             mine = np.isin(sheet.keys, [row.line for row in new.rows])
             self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if last is None or model.view.lines != last.view.lines or model.sheet is not last.sheet:
-            self.measured.select(model.view.lines)
+            self.measured.select_keys(model.view.lines)
         names_of = ((), ()) if model.fit is None else (model.fit.data.codes, model.fit.data.systems)
         for k, (box, names) in enumerate(zip((self.code, self.system), names_of, strict=True)):
             refill(box, by_text(names))
