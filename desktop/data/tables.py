@@ -624,7 +624,7 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
     rows = [row for row in table.rows if not row.reason]
     excluded = tuple(row for row in table.rows if row.reason)
     if not rows:
-        raise TableError("every row is excluded", file=table.source, hint="take some rows back")
+        raise TableError("every row is excluded", file=table.source, hint="include some rows again")
     codes = tuple(dict.fromkeys(row.code for row in rows))
     systems = tuple(dict.fromkeys(row.system for row in rows))
     dropped: list[str] = []

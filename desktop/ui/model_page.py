@@ -96,7 +96,7 @@ class ModelPage(Page):
         self.measured = set_up(SheetView("Measurements"), picked=lambda keys: self.bench.pick(sorted(keys)))
         self._count = QLabel()
         self._exclude = button("Exclude…", self.ask_reason)
-        self._include = button("Take back", self.take_back)
+        self._include = button("Include again", self.include_again)
         below = row((self._count, 1), self._exclude, self._include, margins=(8, 2, 8, 4))
         left_side = stacked(self.settings_pane, (self.measured, 1), below, spacing=2)
         self.summary = quiet(objectName="summary", contentsMargins=(8, 4, 8, 2))
@@ -304,7 +304,7 @@ class ModelPage(Page):
             lambda reason: self.bench.exclude(lines, reason), name="reason",
         )  # fmt: skip
 
-    def take_back(self) -> None:
+    def include_again(self) -> None:
         """Include the selected runs again."""
         self.bench.include(sorted(self.bench.snapshot.view.lines))
 

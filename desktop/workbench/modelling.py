@@ -72,10 +72,9 @@ class UnassignedColumns:
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
     """What is to be shown. `fit`: as the settings say; `choice`: among what it was chosen, where the settings
-    leave something to choose; `headline`: what the fit says, in a few sentences.
-    `previous`: the fit before rows were last left out or taken back, so that both stay visible. `sheet`: the
-    table beside the fit. `unassigned`: what was opened last needs columns to be named. `problem`: one
-    sentence."""
+    leave something to choose; `headline`: what the fit says, in a few sentences; `previous`: the fit before
+    rows were last excluded or included again, so that both stay visible; `sheet`: the table beside the fit.
+    `unassigned`: what was opened last needs columns to be named. `problem`: one sentence."""
 
     project: ModelProject = ModelProject()
     view: ModelView = ModelView()
@@ -283,13 +282,13 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         return ModelSettings((), joint, "auto")
 
     def exclude(self, lines: Sequence[int], reason: str) -> None:
-        """Leave rows out, for a reason; they stay in the table."""
+        """Exclude rows, for a reason; they stay in the table."""
         if reason.strip():
-            self._edit_table(f"leave out {_rows(lines)}", lambda table: table.exclude(lines, reason))
+            self._edit_table(f"exclude {_rows(lines)}", lambda table: table.exclude(lines, reason))
 
     def include(self, lines: Sequence[int]) -> None:
-        """Let rows take part again."""
-        self._edit_table(f"take back {_rows(lines)}", lambda table: table.exclude(lines, ""))
+        """Include rows again."""
+        self._edit_table(f"include {_rows(lines)} again", lambda table: table.exclude(lines, ""))
 
     def merge_names(self, names: Sequence[str], into: str) -> None:
         """Call codes or systems by one name."""

@@ -311,11 +311,14 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     opened.plots.show_tab("Scaling")
     labels = [series.label for series in opened.plots.scaling.content.series]
     assert "Left out" in labels and "Before the last exclusion" in labels
-    assert opened.actions_by_id["undo"].text() == f"Undo leave out row {lines[k]}"
+    assert opened.actions_by_id["undo"].text() == f"Undo exclude row {lines[k]}"
     trigger(opened, "undo")
     assert fit_of(opened).sse == pytest.approx(before.sse, rel=1e-12)
     trigger(opened, "redo")
     assert fit_of(opened).n == 115
+    buttons = opened._exclude.text(), opened._include.text()
+    named = [opened.actions_by_id[name].text().split()[0] for name in ("exclude", "include")]
+    assert [text.split()[0].rstrip("…") for text in buttons] == named, "as the menu calls them"
     trigger(opened, "include")
     assert fit_of(opened).n == 116
 

@@ -158,16 +158,16 @@ def test_an_exclusion_refits_keeps_the_former_fit_and_is_undone(class_a: ModelBe
     assert (
         fit_of(class_a).n == 115
         and shown.previous is before
-        and class_a.history.undo_label == f"leave out row {line}"
+        and class_a.history.undo_label == f"exclude row {line}"
     )
     assert shown.sheet is not None and shown.sheet.muted == {5}
     assert "swapped" in list(shown.sheet.frame["reason"])
     class_a.undo()
     assert fit_of(class_a).sse == pytest.approx(before.sse, rel=1e-12)
-    assert class_a.history.redo_label == f"leave out row {line}"
+    assert class_a.history.redo_label == f"exclude row {line}"
     class_a.redo()
     class_a.include([line])
-    assert fit_of(class_a).n == 116 and class_a.history.undo_label == f"take back row {line}"
+    assert fit_of(class_a).n == 116 and class_a.history.undo_label == f"include row {line} again"
 
 
 def test_without_any_row_nothing_of_the_former_fit_is_shown(class_a: ModelBench) -> None:
@@ -176,7 +176,7 @@ def test_without_any_row_nothing_of_the_former_fit_is_shown(class_a: ModelBench)
     class_a.exclude([row.line for row in table.rows], "all wrong")
     shown = class_a.snapshot
     assert shown.fit is None and "every row is excluded" in shown.problem
-    assert shown.sheet is not None and len(shown.sheet) == 116, "the rows stay in sight, to be taken back"
+    assert shown.sheet is not None and len(shown.sheet) == 116, "the rows stay in sight, to be included again"
     class_a.undo()
     assert fit_of(class_a).n == 116 and class_a.snapshot.problem == ""
 

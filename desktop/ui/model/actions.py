@@ -69,7 +69,7 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("exclude", "Exclude rows…", "Edit", "Exclude the selected rows, with a reason",
                  lambda w: w.ask_reason(), ("Del",), _selected, rule=True),
     ModelCommand("include", "Include rows again", "Edit", "Include the selected rows again",
-                 lambda w: w.take_back(), ("Shift+Del",), _selected),
+                 lambda w: w.include_again(), ("Shift+Del",), _selected),
     ModelCommand("suspects", "Select rows that stand out", "Edit",
                  "Select the rows that stand out; accused rows stand out even under heavy tails",
                  lambda w: w.select_suspects(), ("Ctrl+D",), _fitted),
