@@ -33,6 +33,7 @@ from desktop.data.chart import words as chart_words
 from desktop.data.material import Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
 from desktop.ui import chart_sheet
+from desktop.ui.chart_sheet import LINE, MIDDLE
 from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
@@ -60,8 +61,6 @@ Style = Literal["colour", "grey", "patterns"]
 SMALLEST = (40.0, 30.0)
 #: Columns of a plot over time: of a millimetre, at least, at most.
 _COLUMNS_PER_MM, _FEWEST_COLUMNS, _MOST_COLUMNS = 5, 50, 2400
-#: Height of a line of text, em.
-_LINE = 1.164
 #: Stands for the identity of a PDF while it is made.
 _NO_ID = "9d2f0c5e-61b7-4a38-8e4d-7c1a5b903f26"
 _OVER_TIME = ("curve", "stack", "residual", "timeline", "comparison")
@@ -380,7 +379,7 @@ class _Frame:
         ys = [float(box.y(v)) for v in ticks.positions]
         sheet.lines([[box.left - 0.35 * em, y, box.left, y] for y in ys], self.outline())
         for y, label in zip(ys, ticks.labels, strict=True):
-            sheet.text(box.left - 0.6 * em, y + 0.36 * em, label, em, self.ink.muted, "end")
+            sheet.text(box.left - 0.6 * em, y + MIDDLE * em, label, em, self.ink.muted, "end")
         # A title longer than the axis may reach over its ends, as far as the sheet does.
         title = fitted(title, em, sheet.height - 2 * self.pad)
         half = text_width(title, em) / 2
@@ -452,7 +451,7 @@ def _labels(frame: _Frame, plot: PlotData, lane: LaneData, height: float) -> lis
     """The labels on the left of a lane of a height."""
     if plot.rows:
         return [fitted(name, frame.em, 0.25 * frame.sheet.width) for name in plot.rows]
-    return lane.axis.upright(height, _LINE * frame.em).labels
+    return lane.axis.upright(height, LINE * frame.em).labels
 
 
 @dataclass(frozen=True)
@@ -561,7 +560,7 @@ def _paint_axes(
         _paint_rows(frame, plot, box)
         frame.vertical(box, Ticks([], []), lane.axis.words)
         return
-    ticks = lane.axis.upright(box.height, _LINE * em)
+    ticks = lane.axis.upright(box.height, LINE * em)
     frame.grid(box, across, ticks)
     frame.vertical(box, ticks, lane.axis.words)
     if headed and lane.note:
@@ -673,7 +672,7 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
                 sheet.line(around(x0, top, x1 - x0, high), thin)
         labels = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
         for k, a, b, label in labels:
-            x, y, marked = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.marked
+            x, y, marked = box.left + (a + b) / 2, top + high / 2 + MIDDLE * size, k == strip.marked
             shade = ink.ground if marked else ink.text
             sheet.text(x, y, label, size, shade, "middle", bold=marked)
         if not several:
@@ -781,7 +780,7 @@ def _paint_rows(frame: _Frame, plot: PlotData, box: Box) -> None:
         frame.sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
     for k in range(0, len(plot.rows), max(1, math.ceil(1.25 * em / row))):
         name = fitted(plot.rows[k], em, 0.25 * frame.sheet.width)
-        y = box.top + (k + 0.5) * row + 0.36 * em
+        y = box.top + (k + 0.5) * row + MIDDLE * em
         frame.sheet.text(box.left - 0.6 * em, y, name, em, frame.ink.muted, "end")
 
 

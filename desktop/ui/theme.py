@@ -14,7 +14,6 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QApplication, QWidget
 
-from desktop.data.chart import SERIES as SERIES
 from desktop.workbench.bench import changed
 
 
@@ -62,7 +61,7 @@ class Theme:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """`REGIONS` fills, to be mixed with the ground."""
+        """Fills of as many regions as have a colour of their own, to be mixed with the ground."""
         return _REGIONS[self.colours]
 
     @property
@@ -103,8 +102,6 @@ LIGHT, DARK = (
 )
 
 
-#: How many regions have a colour of their own.
-REGIONS = 12
 # Of each series on a light and on a dark ground; the yellow of the sets is carried by no light ground.
 _OKABE_ITO = (
     ("#0072b2", "#56b4e9"),

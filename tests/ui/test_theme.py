@@ -8,6 +8,8 @@ from functools import cache
 import pytest
 from PySide6.QtGui import QColor, QPalette
 
+from desktop.core.gantt import COLOURS
+from desktop.data.chart import SERIES
 from desktop.ui import theme
 from desktop.ui.settings import COLOUR_SETS
 
@@ -54,7 +56,7 @@ def test_contrast(scheme):
 def test_state_colours_are_told_apart(scheme):
     colours = {getattr(scheme, token) for token in FILLS}
     assert len(colours) == len(FILLS)
-    assert len(set(scheme.regions)) == theme.REGIONS and len(set(scheme.series)) == theme.SERIES
+    assert len(set(scheme.regions)) == COLOURS and len(set(scheme.series)) == SERIES
     for colour in scheme.series:
         assert contrast(colour, scheme.background) >= 3, colour
     for f in dataclasses.fields(scheme):

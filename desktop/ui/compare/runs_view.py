@@ -17,7 +17,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
 from desktop.core.units import digits, format_number, quantity
-from desktop.data.chart import MARKS, OUTLINES, AxisChoice
+from desktop.data.chart import MARKS, OUTLINES, SERIES, AxisChoice
 from desktop.ui.guard import in_ems, in_pixels, saved
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import plot_menu, scales
@@ -25,7 +25,7 @@ from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import LaneBox, TimeMap, words
 from desktop.ui.plots.scene import blit, place_lane
 from desktop.ui.plots.time_plot import Drag, TimePlot, paint_box
-from desktop.ui.theme import SERIES, faded
+from desktop.ui.theme import faded
 from desktop.workbench.time_plots import Comparing, PlotData, comparison
 from desktop.workbench.time_plots import LaneData as LaneOf
 

@@ -37,7 +37,7 @@ from desktop.ui.plots.scene import blit, place_lane
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
 from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
-from desktop.ui.theme import REGIONS, faded
+from desktop.ui.theme import faded
 from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import (
     AxisData,
@@ -508,7 +508,7 @@ class TimelineView(TimePlot):
         table = [QColor(t.background)] * gantt.CLASSES
         if self._by_region:
             styles = samples(t)
-            for k in (*range(REGIONS), gantt.NO_REGION):
+            for k in (*range(gantt.COLOURS), gantt.NO_REGION):
                 table[k] = styles[f"shade {k}"].colour
         else:
             table[: len(_CODES)] = [QColor(getattr(t, a)) for a in _CODES]
