@@ -357,9 +357,9 @@ class _Frame:
         em = self.em
         widest = max((text_width(label, em) for label in labels), default=0.0)
         left = self.pad + 1.5 * em + widest + 0.9 * em
-        top = self.top + 0.5 * em + rail
         bottom = self.sheet.height - self.pad - 2.9 * em
-        return Box(left, top, self.sheet.width - self.pad - 1.4 * em - left, max(bottom - top, 1.0))
+        top = min(self.top + 0.5 * em + rail, bottom - 1.0)
+        return Box(left, top, self.sheet.width - self.pad - 1.4 * em - left, bottom - top)
 
     def horizontal(self, box: Box, ticks: Ticks, title: str) -> None:
         em, sheet = self.em, self.sheet
@@ -412,7 +412,8 @@ def _paint_plot(frame: _Frame, plot: PlotData) -> None:
     strips = _STRIP + 0.2 + (len(plot.strips) - 1) * _APART if plot.links or len(plot.strips) > 1 else _RAIL
     rail = strips * em if plot.strips else 0.0
     area = replace(frame.room(labels, rail=rail), x0=plot.axis.low, x1=plot.axis.high)
-    notes = _place_notes(frame, plot.notes, area, max(1, int(0.35 * area.height / (_NOTE_ROW * em))))
+    limit = max(1, int(0.35 * area.height / (_NOTE_ROW * em))) if area.height > 2 * em else 0
+    notes = _place_notes(frame, plot.notes, area, limit) if limit else []
     rows = max((note.row for note in notes), default=-1) + 1
     area = replace(frame.room(labels, rail=rail + _NOTE_ROW * rows * em), x0=area.x0, x1=area.x1)
     boxes = _boxes(frame, plot, area)

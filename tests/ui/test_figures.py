@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QColor, QImage, QPainter
@@ -109,6 +109,7 @@ def extent(text: ElementTree.Element) -> tuple[float, float, float, float]:
 
 
 @settings(max_examples=60, deadline=None)
+@example("residual", 90.0, 60.0, 12.0, "colour", 1, 1.0)  # no room for a row of annotations
 @given(
     st.sampled_from(sorted(FIGURES)),
     st.floats(90, 400),

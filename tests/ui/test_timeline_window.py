@@ -431,7 +431,7 @@ def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: TracePage, cr
     form.fields["tag"].setText("1")
     assert seen(qtbot, window)[0] == ((k % 2 == 0) & (k % 3 == 1)).sum()
     form.fields["tag"].setText("x")
-    assert not form.problem.isHidden() and "no whole number" in form.problem.text()
+    assert not form.problem.isHidden() and "not a whole number" in form.problem.text()
     assert seen(qtbot, window)[0] == ((k % 2 == 0) & (k % 3 == 1)).sum()  # as it was
     form.reset.click()
     assert seen(qtbot, window)[0] == 30_000 and form.fields["tag"].text() == ""
