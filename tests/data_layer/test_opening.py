@@ -297,7 +297,7 @@ def test_a_region_that_comes_while_others_are_classified_is_taken_the_next_time(
 ) -> None:
     memory = Memory()
     memory.region(Region("first"))
-    known = digest.classes_of, digest.is_parallel
+    known = digest.classes_of, digest.parallel_regions
 
     def come() -> None:
         if len(memory.regions) < 20:
@@ -307,12 +307,12 @@ def test_a_region_that_comes_while_others_are_classified_is_taken_the_next_time(
         come()
         return known[0](regions, rules)
 
-    def is_parallel(region: Region) -> bool:
+    def parallel_regions(regions: Sequence[Region]) -> NDArray[np.uint8]:
         come()
-        return known[1](region)
+        return known[1](regions)
 
     monkeypatch.setattr(digest, "classes_of", classes_of)
-    monkeypatch.setattr(digest, "is_parallel", is_parallel)
+    monkeypatch.setattr(digest, "parallel_regions", parallel_regions)
     made = digest.EventDigest(memory)
     for turn in range(3):
         there = len(memory.regions)
