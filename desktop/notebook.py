@@ -531,7 +531,6 @@ def compare(
     `fail_over` is a part of 1 (0.05: 5 %); `n`, `model`: phases of every run; `in_order`: a steady drift over
     the runs, in the order given, is taken out. Raises as `open`.
     """
-    from desktop.commands import compare as command
     from desktop.commands import compare_gate
     from desktop.core.frames import TABLES
     from desktop.progress import Progress
@@ -540,7 +539,7 @@ def compare(
         files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
         model=model, in_order=in_order, axis=None, reference=None, match=[], share=False, curve=None,
     )  # fmt: skip
-    result = compare_gate.run(words, command.select, Progress(), lambda store: None)
+    result = compare_gate.run(words, Progress(), lambda store: None)
     rows, fields = result["differences"], TABLES["differences"]
     return GateAnswer(
         lambda: _frame("differences", {one.name: [row[one.name] for row in rows] for one in fields}),

@@ -127,6 +127,12 @@ def test_a_project_says_what_to_compare(capsys, runs, tmp_path) -> None:  # type
     assert (told["reference"], told["axis"]) == ("large.csv", "phases")
     assert told["runs"][0]["match"] == [1, None, 2, 3], "the pair that was set by hand holds"
     third = curve(tmp_path / "third.csv", (4, 8), (6, 2), (5, 6))
+    # A hidden run of the same trace: the project calls the others by numbers that count it.
+    again = (kept[0], *kept)
+    numbered = Matched(large, f"{small}#2", 4, 3, ((2, 1),))
+    hiding = Comparison(large, hidden=frozenset({small}), axis="phases", matched=(numbered,))
+    write(file, Workspace(again, comparison=hiding))
+    assert as_json(capsys, file)["runs"][0]["match"] == [1, None, 2, 3]
     assert len(as_json(capsys, file, third, "-n", 3)["runs"]) == 3
     told = as_json(capsys, file, "-n", 2)
     assert [one["n"] for one in told["runs"]] == [2, 2] and told["axis"] == "phases"

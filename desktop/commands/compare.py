@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from desktop.commands.compared_runs import select
 from desktop.commands.run_options import add_curve, add_formats, add_model, adder, check_budget
 from desktop.commands.terminal import outcome, picked, show, terminal_progress
 from desktop.core.plain import JSON
@@ -24,10 +25,8 @@ from desktop.remote import named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from desktop.commands.compare_gate import Member
     from desktop.core.contrast import Alignment, Placement
     from desktop.data.store import TraceStore
-    from desktop.workbench.model import Matched
 
 AXES = ("absolute", "start", "normalised", "phases")
 #: Columns of a cell in JSON and CSV; attributes of `desktop.core.contrast.Cell`.
@@ -97,7 +96,6 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
     from desktop.core.run_difference import explain_differences
-    from desktop.workbench.model import run_keys
     from desktop.workbench.run_comparison import labels_of, load_costs, load_phased, pairs_by_run
 
     members, matched, axis, reference, share = select(options)
@@ -105,21 +103,21 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(members)}")
     if not 0 <= reference < len(members):
         raise ValueError(f"--reference {reference + 1}: there are {len(members)} runs")
-    names = labels_of([run for run, _, _ in members])
+    names = labels_of([one.run for one in members])
     runs = []
-    for k, (one, phases, project) in enumerate(members):
+    for k, (one, phases, project, _) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
         runs.append(load_phased(names[k], one, phases, project, part, seen)[0])
     counted = runs[reference].curve.quantity
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
-    keys = run_keys(tuple(one for one, _, _ in members))
+    keys = [one.key for one in members]
     fixed = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, phase in options.match:
         if not 1 <= k <= len(runs) or k - 1 == reference:
             raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")
         fixed[k - 1] = (*fixed.get(k - 1, ()), (of, phase))
-    for k, (one, _, project) in enumerate(members):
+    for k, (one, _, project, _) in enumerate(members):
         costs = load_costs(one.trace, one.project.rules, runs[k].curve.span, project, progress)
         runs[k] = replace(runs[k], costs=costs)
     alignment = align(runs, reference, fixed)
@@ -129,7 +127,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         "reference": names[reference],
         "axis": axis,
         "share": share,
-        "curve": members[reference][0].project.curve,
+        "curve": members[reference].run.project.curve,
         "curve_name": counted.name,
         "unit": counted.unit,
         "runs": [
@@ -155,51 +153,6 @@ def _differences(alignment: Alignment, placement: Placement) -> list[JSON]:
         for run, area in zip(alignment.runs, placement.areas, strict=True)
         if area is not None
     ]  # fmt: skip
-
-
-def select(options: argparse.Namespace) -> tuple[list[Member], tuple[Matched, ...], str, int, bool]:
-    """The runs to compare with their phases, and what projects among the files say about the comparison."""
-    from desktop.data.project_file import is_project
-    from desktop.errors import FileError
-    from desktop.workbench.keeping import read_workspace
-    from desktop.workbench.model import PhaseSettings, run_keys
-    from desktop.workbench.run_comparison import plain_run
-
-    explicit = options.n is not None or options.model is not None
-    members: list[Member] = []
-    matched: tuple[Matched, ...] = ()
-    axis, reference, share = "start", 0, False
-    for file in options.files:
-        if not file.exists():
-            raise FileError("does not exist", file=file)
-        if not is_project(file):
-            settings = PhaseSettings(options.model or "mixed", options.n) if options.n is not None else None
-            if settings is None and options.model is not None:
-                raise ValueError("--model needs -n N: say how many phases")
-            members.append(
-                (plain_run(file, settings or PhaseSettings(), options.curve or "computing"), settings, None)
-            )
-            continue
-        workspace = read_workspace(file)
-        comparison = workspace.comparison
-        matched += comparison.matched
-        for key, one in zip(run_keys(workspace.runs), workspace.runs, strict=True):
-            if key in comparison.hidden:
-                continue
-            if key == comparison.reference:
-                reference = len(members)
-            if options.curve and options.curve != one.project.curve:
-                # Breakpoints of another curve do not fit this one.
-                free = replace(one.project.phases, breaks=None, degrees=None, suggested=False)
-                one = replace(one, project=replace(one.project, curve=options.curve, phases=free))
-            phases = one.project.phases
-            if explicit:
-                phases = PhaseSettings(options.model or phases.model, options.n or phases.n)
-            members.append((one, phases, file))
-        axis, share = comparison.axis, comparison.share
-    if options.reference is not None:
-        reference = options.reference - 1
-    return members, matched, options.axis or axis, reference, options.share or share
 
 
 def result_lines(result: JSON) -> list[str]:
@@ -252,7 +205,7 @@ def main(options: argparse.Namespace) -> int:
     if gate or options.fail_over is not None:
         from desktop.commands import compare_gate
 
-        return compare_gate.main(options, select)
+        return compare_gate.main(options)
     codes: list[int] = []
     with terminal_progress() as progress:
         result = run(options, progress, lambda store: codes.append(outcome(store)))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from desktop.commands.compared_runs import select
 from desktop.commands.terminal import GATE, outcome, show, terminal_progress
 from desktop.core.plain import JSON
 from desktop.core.units import quantity
@@ -19,18 +20,14 @@ if TYPE_CHECKING:
     from desktop.core.contrast import Phased
     from desktop.core.phase_names import Doings
     from desktop.data.store import TraceStore
-    from desktop.workbench.model import KeptRun, Matched, PhaseSettings
-
-    Member = tuple[KeptRun, PhaseSettings | None, Path | None]
-    #: The runs that the options name, as `desktop.commands.compare.select` finds them.
-    Select = Callable[[argparse.Namespace], tuple[list[Member], tuple[Matched, ...], str, int, bool]]
+    from desktop.workbench.model import PhaseSettings
 
 
 #: Phases at most where their number is not said: the shorter they are, the more they scatter.
 MOST = 8
 
 
-def main(options: argparse.Namespace, select: Select) -> int:
+def main(options: argparse.Namespace) -> int:
     """JSON: ``base``, ``new`` (names of runs), ``stated_level``, ``fail_over``, ``in_order``, ``failed``,
     ``verdict``, ``judged`` (sentences), ``unmatched`` (phases that are none of the first run's),
     and ``differences``, the whole run before its phases: ``phase`` ("run" or "phase K"), ``name``,
@@ -38,7 +35,7 @@ def main(options: argparse.Namespace, select: Select) -> int:
     `desktop.core.gate.Difference`."""
     codes: list[int] = []
     with terminal_progress() as progress:
-        result = run(options, select, progress, lambda store: codes.append(outcome(store)))
+        result = run(options, progress, lambda store: codes.append(outcome(store)))
     for path, text in ((options.markdown, markdown), (options.junit, junit)):
         if path is not None:
             from desktop.data.atomic import write_text
@@ -60,9 +57,7 @@ def _sides(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     return options.files[:1], options.files[1:]
 
 
-def run(
-    options: argparse.Namespace, select: Select, progress: Progress, seen: Callable[[TraceStore], object]
-) -> JSON:
+def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceStore], object]) -> JSON:
     """The verdict as one plain object. `seen` is given each store while it is open.
 
     Raises
@@ -81,16 +76,16 @@ def run(
 
     sides = [select(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
     members = [one for side in sides for one in side]
-    labels = labels_of([one for one, _, _ in members])
+    labels = labels_of([one.run for one in members])
     doings: list[Doings | None] = []
 
     def first(store: TraceStore) -> None:
         seen(store)
-        use = build(store, members[0][0].project.rules or Rules(), progress)
+        use = build(store, members[0].run.project.rules or Rules(), progress)
         doings.append(structure(store, use, progress).doings(use.curve()))
 
     runs: list[Phased] = []
-    for k, (one, phases, project) in enumerate(members):
+    for k, (one, phases, project, _) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
         curve, landmarks = load_curve(one, project, part, seen if k else first)
         one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST), landmarks)
@@ -108,7 +103,7 @@ def run(
     )
     count = len(sides[0])
     base, new = lengths[:, :count], lengths[:, count:]
-    names = ["", *phase_names(doings[0], runs[0].fit.breaks, called=members[0][0].project.names)]
+    names = ["", *phase_names(doings[0], runs[0].fit.breaks, called=members[0].run.project.names)]
     limit = options.fail_over
     tests = differences(base, new, in_order=options.in_order)
     alone = tests[0].significant is None
