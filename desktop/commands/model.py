@@ -128,7 +128,9 @@ def _figures(fit: ModelFit) -> dict[str, float]:
 
 def _notes(fit: ModelFit, table: Table, selection: Selection) -> JSON:
     """Warnings of the fit, on columns that were not used, and on names that look alike; rows left out."""
-    alike = [f"{', '.join(map(repr, names))} differ by blanks or case only" for names in table.similar]
+    from desktop.data.tables import ALIKE
+
+    alike = [f"{', '.join(map(repr, names))} {ALIKE}" for names in table.similar]
     return {
         "warnings": [*fit.warnings, *selection.dropped, *alike],
         "excluded": [{"line": row.line, "reason": row.reason} for row in selection.excluded],

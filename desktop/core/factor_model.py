@@ -155,12 +155,6 @@ class ModelFit:
         whole[np.arange(cells), :, np.arange(cells), :] = self.spread
         return whole.reshape(cells * count, cells * count)
 
-    def correlation(self) -> Floats:
-        """Correlation (npar, npar) of the free parameters."""
-        sd = np.sqrt(np.diag(self.covariance))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.covariance / np.outer(sd, sd))
-
     def ratio(self, kind: Literal["speed", "work"], function: int, a: int, b: int) -> tuple[float, float]:
         """Value of a over value of b, and its standard error (zero where a is b); NaN where they are in
         different connected parts of the table."""

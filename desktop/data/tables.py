@@ -69,6 +69,8 @@ _UNIT_NAMES = {
 Repeats = Literal["points", "median", "minimum"]
 #: Longest cell, so that a wrong file gives a clear error.
 _CELL = 1000
+#: How names differ that may be the same.
+ALIKE = "differ by case, blanks, - or _ only"
 #: Beyond these, squares of products overflow.
 _MOST_P, _MOST_TIME, _MOST_VALUE = 1e9, 1e30, 1e30
 
@@ -97,7 +99,7 @@ class Row:
 class Table:
     """`rows` in the order of the source; `columns`: role -> heading; `transformed`: `time` contains t'.
 
-    `similar`: names that differ by blanks or case only, proposed for merging (never merged automatically).
+    `similar`: names that `ALIKE`, proposed for merging (never merged automatically).
     """
 
     source: str

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QLabel, QScrollArea, QStackedWidget, QWidget
 from desktop import resources
 from desktop.core.units import count
 from desktop.data.atomic import write_bytes
+from desktop.data.tables import ALIKE
 from desktop.ui import theme as themes
 from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -212,7 +213,7 @@ class ModelPage(Page):
         names = self._alike()
         quoted = " and ".join(f"“{name}”" for name in names or ())
         self.tell(
-            "alike", "notice", quoted and f"{quoted} differ by blanks or case only. Are they the same?",
+            "alike", "notice", quoted and f"{quoted} {ALIKE}. Are they the same?",
             action="Merge names", act=self._merge, dismissed=self._keep_apart,
         )  # fmt: skip
 

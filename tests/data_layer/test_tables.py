@@ -336,6 +336,14 @@ def run(capsys, *words):
     return code, out, err
 
 
+def test_command_says_how_names_differ_that_look_alike(capsys, tmp_path):
+    rows = [f"{code},x,{p},{100 / p!r}" for code in ("NAS-BT", "NAS_BT") for p in (1, 2, 4)]
+    path = tmp_path / "alike.csv"
+    path.write_text("\n".join(["code,system,p,time", *rows]))
+    _, out, _ = run(capsys, path, "--functions", "1/p")
+    assert "note: 'NAS-BT', 'NAS_BT' differ by case, blanks, - or _ only" in out
+
+
 def test_command_says_what_the_contract_names(capsys):
     code, out, _ = run(capsys, SURROGATE, "--functions", "1/p,1/sqrt(p)", "--response", "t'", "--json")
     found = json.loads(out)

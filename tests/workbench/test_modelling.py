@@ -520,7 +520,8 @@ def test_correlations_are_symmetric_and_of_one_cell_where_there_are_many(class_a
     alone = results.correlation_sheet(fit, 3, 4)
     assert list(alone.frame.iloc[:, 0]) == ["delta c3 on s4, 1/p", "delta c3 on s4, 1/sqrt(p)"]
     at = [fit.parameters.index(("delta", i, 3 * 15 + 4)) for i in range(2)]
-    whole = fit.correlation()
+    sd = np.sqrt(np.diag(fit.covariance))
+    whole = fit.covariance / np.outer(sd, sd)
     assert alone.frame.iloc[1, 1] == pytest.approx(whole[at[0], at[1]])
     assert np.count_nonzero(np.nan_to_num(whole)) == 4 * 300, "cells do not depend on each other"
 

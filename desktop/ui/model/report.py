@@ -97,10 +97,8 @@ def _parameters(snapshot: ModelSnapshot) -> ReportTable:
 def _predictions(snapshot: ModelSnapshot) -> ReportTable:
     assert snapshot.fit is not None
     names = ("code", "system", "note", "predicted", "low", "high", "measured")
-    sheet, title = (
-        results.prediction_sheet(snapshot.fit, snapshot.view.p),
-        f"Every cell on {snapshot.view.p:.0f} processors",
-    )
+    sheet = results.prediction_sheet(snapshot.fit, snapshot.view.p)
+    title = f"Every cell on {snapshot.view.p:.0f} processors"
     table = _table(title, sheet, names, left=3, note="Of one new run, with 95 %.")
     more = len(table.rows) - _CELLS
     note = f"{table.note} {more} cells more are in the window." if more > 0 else table.note
