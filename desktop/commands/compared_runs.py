@@ -53,8 +53,8 @@ def select(options: argparse.Namespace) -> tuple[list[Member], tuple[Matched, ..
                 reference = len(members)
             if options.curve and options.curve != one.project.curve:
                 # Breakpoints of another curve do not fit this one.
-                free = replace(one.project.phases, breaks=None, degrees=None, suggested=False)
-                one = replace(one, project=replace(one.project, curve=options.curve, phases=free))
+                project = replace(one.project, curve=options.curve, phases=one.project.phases.free())
+                one = replace(one, project=project)
             phases = one.project.phases
             if explicit:
                 phases = PhaseSettings(options.model or phases.model, options.n or phases.n)

@@ -78,7 +78,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         self._show(task=None, problem="the model was stopped, show it again to go on")
 
 
-def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | None) -> list[Traced]:
+def traced(runs: list[KeptRun], alignment: Alignment, project: Path | None) -> list[Traced]:
     """Runs of a project to be read; with their phases where every phase is in all of them.
 
     Raises
@@ -87,12 +87,10 @@ def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | Non
     """
     from desktop.data.phase_scaling import Traced
 
-    whole = alignment is not None and bool((alignment.rows >= 0).all())
+    whole = bool((alignment.rows >= 0).all())
     traces = []
-    for k, run in enumerate(runs):
-        place = compared_trace(run.trace, project)
-        ends = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
-        system = "" if alignment is None else alignment.runs[k].system
-        options = asdict(run.trace.options)
-        traces.append(Traced(place, options, run.project.rules, run.project.limit, ends, system))
+    for run, compared in zip(runs, alignment.runs, strict=True):
+        place, options = compared_trace(run.trace, project), asdict(run.trace.options)
+        ends = tuple(compared.fit.breaks.tolist()) if whole else None
+        traces.append(Traced(place, options, run.project.rules, run.project.limit, ends, compared.system))
     return traces
