@@ -203,8 +203,11 @@ class Line:
                 self._connect(progress)
             number = next(self._numbers)
             queue = self._waiting[number] = SimpleQueue()
+            process = self._process  # of this connection: another may be made as soon as the lock is left
         try:
-            self._write({"id": number, **request})
+            if process is None:
+                raise LineLost("the line was lost")
+            process.send(frame({"id": number, **request}))
             while True:
                 about, body = self._next(queue, number, progress)
                 if "error" in about:

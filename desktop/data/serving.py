@@ -55,7 +55,7 @@ class Service:
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source, self._sink = source, sink
-        self._turn = Lock()
+        self._turn, self._adding = Lock(), Lock()
         self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
         self._stats: list[tuple[Statistics, Lock, Reruns]] = []  # one each, used by one request at a time
         self._active: dict[int, Progress] = {}
@@ -108,7 +108,7 @@ class Service:
                 tell({"error": "the other side does not know this request"})
         except Cancelled:
             tell({"error": "cancelled"})
-        except (DesktopError, OSError, ValueError, MemoryError, LookupError, TypeError) as error:
+        except Exception as error:  # whatever it is: the other side would wait for its answer without end
             text = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
             more = {"hint": error.hint, "where": error.where} if isinstance(error, DesktopError) else {}
             tell({"error": text, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
@@ -128,9 +128,11 @@ class Service:
         for k in range(0, len(ranges), PIECE // 16):
             tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
         statistics = Statistics(store)
-        self._stats.append((statistics, Lock(), Reruns(statistics)))
-        self._stores.append((store, file, Lock()))
-        return {"store": len(self._stores) - 1, "state": name, "size": status.st_size}
+        with self._adding:
+            number = len(self._stores)
+            self._stats.append((statistics, Lock(), Reruns(statistics)))
+            self._stores.append((store, file, Lock()))
+        return {"store": number, "state": name, "size": status.st_size}
 
     def _computed(self, request: JSON, progress: Progress) -> bytes:
         """The answer to a request that needs all rows of a store."""

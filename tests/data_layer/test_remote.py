@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import zlib
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -23,7 +24,7 @@ import pytest
 
 import desktop
 from desktop import cli
-from desktop.data import remote
+from desktop.data import remote, serving
 from desktop.data.events import TABLES
 from desktop.data.opening import open_trace
 from desktop.data.parts import DIGESTS
@@ -546,6 +547,62 @@ def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatc
         assert cli.run(asked) == 0
         told.append(json.loads(capsys.readouterr().out))
     assert told[0] == told[1] and told[0]["predicted_s"] < told[0]["recorded_s"]
+
+
+@pytest.fixture
+def served(made):
+    """A service in this process: a function that sends a request, and one that returns the next frame."""
+    (theirs, ours), (answers, sink) = os.pipe(), os.pipe()
+    with (
+        open(theirs, "rb") as source, open(ours, "wb", buffering=0) as to,
+        open(answers, "rb") as back, open(sink, "wb", buffering=0) as out,
+    ):  # fmt: skip
+        thread = threading.Thread(target=serving.Service(source, out).run)
+        thread.start()
+        assert back.read(len(MAGIC)) == MAGIC
+        assert receive(back.read)[0] == hello()
+        to.write(frame(hello()))
+        yield lambda request: to.write(frame(request)), lambda: receive(back.read)[0]
+        to.close()
+        thread.join()
+
+
+def test_a_request_that_fails_in_an_unexpected_way_is_answered(served, made, monkeypatch):
+    """Without an answer, the other side would wait for ever: its pings are answered."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a kernel cannot be loaded")
+
+    monkeypatch.setattr(serving, "open_trace", fail)
+    send, answer = served
+    send({"id": 1, "open": str(made)})
+    send({"ping": True})
+    frames = [answer()]
+    if "pong" in frames[0]:
+        frames.append(answer())
+    assert [about["error"] for about in frames if about.get("id") == 1] == ["RuntimeError"]
+
+
+def test_two_stores_opened_at_once_are_not_confused(served, made, tmp_path, monkeypatch):
+    """Each keeps its number, whichever is ready first."""
+    other = shutil.copy(made, tmp_path / "other.h5")
+    barrier = threading.Barrier(2)
+
+    class Waits(serving.Reruns):
+        def __init__(self, *args: object) -> None:
+            with suppress(threading.BrokenBarrierError):  # both are about to be added
+                barrier.wait(0.5)
+            super().__init__(*args)
+
+    monkeypatch.setattr(serving, "Reruns", Waits)
+    send, answer = served
+    for number, path in enumerate([made, other]):
+        send({"id": number, "open": str(path)})
+    ends = []
+    while len(ends) < 2:
+        about = answer()
+        ends += [about["store"]] if about.get("end") else []
+    assert sorted(ends) == [0, 1]
 
 
 def test_a_coarse_curve_comes_from_where_the_trace_lies(fake_ssh, made, monkeypatch):

@@ -399,7 +399,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="7",
+    version="8",
     detect=detect,
     read=read,
     files=files,

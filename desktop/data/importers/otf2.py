@@ -322,7 +322,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="11",
+    version="12",
     detect=detect,
     read=read,
     files=files,

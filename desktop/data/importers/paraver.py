@@ -512,7 +512,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="7",
+    version="8",
     detect=_detect,
     read=_read,
     files=_files,

@@ -187,7 +187,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 IMPORTER = Importer(
     id="picl",
     title="PICL trace",
-    version="6",
+    version="7",
     detect=detect,
     read=_read,
     files=lambda path: [path],

@@ -675,4 +675,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "6", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "7", detect, read, files, folders=True)
