@@ -317,7 +317,7 @@ def test_looks_and_units_act_at_once_in_all_windows(
     shown.general.memory.setValue(128)
     assert memory.limit() == 128 << 20
     said = [label.text() for label in shown.general.findChildren(QLabel)]
-    assert any("no limit for curves and phases, nor for an import" in text for text in said)
+    assert any("phases are not limited by it, and an import has a limit of its own" in text for text in said)
     shown.reset_all.click()
     assert (settings.colours, settings.time_unit, settings.memory) == ("soft", "", 512)
     assert opened._cursor_text.text() == before and memory.limit() == memory.DEFAULT
