@@ -491,7 +491,7 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     assert "look &lt;here&gt;" in page and "look <here>" not in page
     assert "Region f_1" in page and "called solve &lt;it&gt;" in page
     code, _, err = run(capsys, "report", place, "-o", out, "-n", 3)
-    assert code == 1 and "project says" in err
+    assert code == 1 and "project sets" in err
     apart = Comparison(hidden=frozenset(run_keys(runs)[1:]))
     project_file.write(place, Workspace(runs, comparison=apart))
     code, printed, _ = run(capsys, "report", place, "-o", tmp_path / "apart.html", "--json")
