@@ -383,10 +383,10 @@ def _report(stage: Stage) -> QImage:
 
     path = resources.samples()[0].path
     with open_trace(path) as store:
-        subject = Subject(store=store, title="Cholesky, 16 ranks", model="mixed", n=4)
-        words = "phasewright report traces.otf2 -o report.pdf -n 4"
+        subject = Subject(store=store, title="Cholesky, 16 ranks")
+        words = "phasewright report traces.otf2 -o report.pdf"
         date = datetime(2026, 1, 1, tzinfo=UTC)
-        report = compose([subject], Contents(("curve",), statistics=False), command=words, date=date)
+        report = compose([subject], Contents(("curve",), tables=("why",)), command=words, date=date)
     return first_page(report)
 
 

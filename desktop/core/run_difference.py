@@ -130,7 +130,9 @@ def explain_differences(alignment: Alignment) -> list[str]:
             text = f"{head}, as long as {reference.name}{at}"
             large = [one for one in parts if abs(one.total_s) > APART * reference.curve.duration][:MOST]
             sentences.append(
-                f"{text}, but not for the same reasons: {_list(large)}." if large else f"{text}."
+                f"{text}, but not for the same reasons: per processor, {_list(large)}."
+                if large
+                else f"{text}."
             )
             continue
         ratio = run.curve.duration / reference.curve.duration
@@ -139,7 +141,7 @@ def explain_differences(alignment: Alignment) -> list[str]:
         towards = [one for one in large if one.total_s * longer > 0][:MOST]
         against = [one for one in large if one.total_s * longer < 0][:MOST]
         text += f" ({ratio:.3g} times)"
-        text += f": {_list(towards)}" if towards else ""
+        text += f": per processor, {_list(towards)}" if towards else ""
         sentences.append(text + (f"; against that {_list(against)}." if against else "."))
         if len(alignment.rows) > 1:
             sentences += _by_phase(alignment, k, longer)
@@ -170,4 +172,4 @@ def _signed(value_s: float) -> str:
 
 
 def _list(parts: Sequence[CostDifference]) -> str:
-    return ", ".join(one.words for one in parts) + " a processor"
+    return ", ".join(one.words for one in parts)

@@ -74,24 +74,25 @@ EVEN = costs(
 def test_the_sentence_names_the_cause_and_who_it_is() -> None:
     runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 2.0, capacity=2.0, costs=SLOW)]
     assert explain_differences(align(runs)) == [
-        "new takes 2 s, 1 s longer than old (2 times): computing in relax +1 s (500 ms of it waiting for "
-        "rank 1) a processor."
+        "new takes 2 s, 1 s longer than old (2 times): per processor, computing in relax +1 s "
+        "(500 ms of it waiting for rank 1)."
     ]
     assert explain_differences(align(runs, 1)) == [
-        "old takes 1 s, 1 s less than new (0.5 times): computing in relax −1 s (500 ms of it waiting for "
-        "rank 1) a processor."
+        "old takes 1 s, 1 s less than new (0.5 times): per processor, computing in relax −1 s "
+        "(500 ms of it waiting for rank 1)."
     ]
 
 
 def test_what_works_against_it_is_said_too() -> None:
     moves = costs(
-        2, (Account.COMPUTING, "relax", "rank 0", 0.4, 0.0), (Account.COMPUTING, "relax", "rank 1", 0.4, 0.0),
+        2,
+        (Account.COMPUTING, "relax", "rank 0", 0.4, 0.0), (Account.COMPUTING, "relax", "rank 1", 0.4, 0.0),
         (Account.MOVING, "MPI_Recv", "rank 0", 1.0, 0.0), (Account.MOVING, "MPI_Send", "rank 1", 1.2, 0.0),
     )  # fmt: skip
     runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 1.5, capacity=2.0, costs=moves)]
     assert explain_differences(align(runs)) == [
-        "new takes 1.500 s, 500 ms longer than old (1.5 times): moving data in MPI_Send +1.1 s a processor; "
-        "against that computing in relax −600 ms a processor."
+        "new takes 1.500 s, 500 ms longer than old (1.5 times): per processor, moving data in MPI_Send "
+        "+1.1 s; against that computing in relax −600 ms."
     ]
 
 
@@ -117,7 +118,7 @@ def test_equal_durations_with_other_parts() -> None:
     )
     runs = [held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 1.0, capacity=2.0, costs=lazy)]
     (sentence,) = explain_differences(align(runs))
-    assert sentence.startswith("new takes 1 s, as long as old, but not for the same reasons: ")
+    assert sentence.startswith("new takes 1 s, as long as old, but not for the same reasons: per processor, ")
     assert "I/O in fwrite +500 ms" in sentence and "computing in relax −500 ms" in sentence
 
 

@@ -467,7 +467,7 @@ def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
         main.open_path(path) if main.workbench.snapshot.document is None else main.desk.projects.add_run(path)
         settle(qtbot, main)
     window = compare(qtbot, main)
-    qtbot.waitUntil(lambda: " a processor" in window.answer.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "per processor" in window.answer.text(), timeout=20_000)
     assert cli.run(["compare", *map(str, traces), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["sentences"]
     assert window.answer.text() == "\n".join(said) and window.answer.isVisible()
@@ -475,7 +475,7 @@ def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
     window.bench.change(reference=window.snapshot.keys[1])
     first = said[0].split(" takes ")[0]
     qtbot.waitUntil(
-        lambda: f" than {first}" in window.answer.text() and " a processor" in window.answer.text()
+        lambda: f" than {first}" in window.answer.text() and "per processor" in window.answer.text()
     )
 
 
