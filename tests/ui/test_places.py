@@ -56,7 +56,7 @@ def test_everything_opens_on_a_screen(tmp_path: Path) -> None:
         f"XDG_{one}_HOME": str(tmp_path / one) for one in ("CACHE", "STATE", "DATA", "CONFIG")
     }
     environment["QT_QPA_PLATFORM"] = f"offscreen:configfile={config}"
-    words = [sys.executable, "-m", "tests.ui.test_places", str(tmp_path)]
+    words = [sys.executable, "-X", "faulthandler", "-m", "tests.ui.test_places", str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{len(screens)} screens\n"), (
         done.stdout + done.stderr[-3000:]
