@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = """
 from desktop.core.jit import inlined, kernel
 
@@ -57,11 +59,29 @@ def test_a_kept_kernel_becomes_part_of_one_that_is_compiled_later(tmp_path: Path
     assert say(tmp_path, "total", "pairs.total(np.arange(5))") == [20, 0, 1]
 
 
-def test_what_numba_has_kept_itself_is_loaded(tmp_path: Path) -> None:
+def test_code_for_other_types_is_compiled_anew(tmp_path: Path) -> None:
+    """Two processes that compile for different types at the same time may write the same file."""
     (tmp_path / "pairs.py").write_text(SOURCE)
-    keep = "[setattr(compiler.JITCPUCodegen, '_library_class', compiler.JITCodeLibrary), pairs.twice(4)][1]"
-    assert say(tmp_path, "twice", keep) == [8, 1, 0]
-    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
+    whole, real = "pairs.total(np.arange(5))", "pairs.total(np.arange(5) / 4)"
+    assert say(tmp_path, "total", f"int({whole} + {real})")[0] == 25
+    files = sorted((tmp_path / "__pycache__").glob("pairs.total-*.nbc"))
+    second = files[1].read_bytes()
+    files[0].write_bytes(second)
+    assert say(tmp_path, "total", f"int(2 * {whole})") == [40, 1, 0]
+    assert say(tmp_path, "total", f"int(2 * {real})") == [10, 0, 1]
+    assert files[0].read_bytes() != second, "it is there again"
+
+
+@pytest.mark.parametrize("kind", ["nbc", "nbi"])
+def test_a_damaged_file_is_written_anew(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "pairs.py").write_text(SOURCE)
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
+    (file,) = (tmp_path / "__pycache__").glob(f"pairs.twice-*.{kind}")
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-40], b"\0" * len(whole)):
+        file.write_bytes(damaged)
+        assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
+        assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
 
 
 def test_kernels_of_others_are_kept_as_numba_does_it(tmp_path: Path) -> None:

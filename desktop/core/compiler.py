@@ -72,7 +72,7 @@ class _Library(JITCodeLibrary):
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> object:
         name, _, (code, bitcode, *defined) = state
-        if not defined:  # cached by numba itself, or by a former version of this program
+        if not defined:  # of another package
             return super()._unserialize(codegen, state)
         self = codegen.create_library(name)
         self.ours = True
@@ -102,6 +102,28 @@ _KIND = frozenset(
 )
 
 
+class _KernelFiles(IndexDataCacheFile):
+    """The files with a kernel's machine code, one for each set of argument types, and their index.
+
+    Numba writes the index before the file it names, and two processes that compile a kernel for different
+    types at the same time may choose the same file. Called with other types, machine code corrupts memory. So
+    each file says what it holds; a file that holds something else, or cannot be read, is written anew.
+    """
+
+    def save(self, key: object, data: object) -> None:
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: object) -> object:
+        try:
+            stamp, held, data = super().load(key) or (None, None, None)
+        except OSError:
+            raise
+        except Exception:  # unpickling a damaged file may raise any
+            self.flush()
+            return None
+        return data if (stamp, held) == (self._source_stamp, key) else None
+
+
 def compiled(function: Callable[..., object], **options: Any) -> Any:
     """Numba's dispatcher of a function, without the interpreter lock and cached on disk where possible."""
     # Numba raises RuntimeError when neither the module's folder nor the user's cache folder is writable; then
@@ -111,11 +133,12 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
     except RuntimeError:
         return njit(nogil=True, **options)(function)
     cache = dispatcher._cache
+    base = cache._impl.filename_base
+    cache._cache_file = _KernelFiles(cache._cache_path, base, cache._impl.locator.get_source_stamp())
     keep = cache.save_overload
-    name = f"{function.__module__}.{cache._impl.filename_base}"
 
-    def ahead() -> IndexDataCacheFile:
-        return IndexDataCacheFile(str(AHEAD), name, __version__)
+    def ahead() -> _KernelFiles:
+        return _KernelFiles(str(AHEAD), f"{function.__module__}.{base}", __version__)
 
     def keep_if_possible(signature: object, compiled: Any) -> None:
         compiled.library.ours = True
