@@ -905,7 +905,7 @@ def _effects(
 
     def alone(size: Floats) -> Floats:
         """Probability that an effect of zero passes `size`."""
-        return np.asarray(2 * stdtr(df, -size) if ratios is None else ratios[0].p(size), np.float64)
+        return np.asarray(2 * stdtr(min(df, 1e9), -size) if ratios is None else ratios[0].p(size), np.float64)
 
     def some(size: Floats) -> Floats:
         """Probability that one or more effects pass `size` if all are zero."""

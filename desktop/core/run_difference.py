@@ -32,10 +32,10 @@ ALIKE, APART = 0.01, 0.1
 #: Else activities and phases are named from this part of the difference on, at most `MOST`.
 WORTH, MOST = 0.2, 2
 #: Their regions are calls that show one difference together: the call with most of it is named.
-_CALLS = (Account.MOVING, Account.UNKNOWN, Account.OVERHEAD)
+_CALLS = (Account.MOVING, Account.UNKNOWN, Account.OVERHEAD, Account.STARTUP, ENDING)
 
 _TITLES = {int(one): ACCOUNTS[one.name.lower()][0] for one in Account} | {
-    NOT_BEGUN: "Processes that have not begun", ENDING: "MPI_Finalize", int(Account.STARTUP): "MPI_Init",
+    NOT_BEGUN: "Processes that have not begun", ENDING: "Shutdown", int(Account.STARTUP): "Start-up",
 }  # fmt: skip
 
 
@@ -68,8 +68,8 @@ class CostDifference:
     def words(self) -> str:
         """``computing in relax +350 ms``, with its location, or how much of it is waiting."""
         title = _TITLES[self.account]
-        title = title if title.startswith(("I/O", "MPI")) else title[:1].lower() + title[1:]
-        text = title if title.startswith("MPI") or not self.region else f"{title} in {self.region}"
+        title = title if title.startswith("I/O") else title[:1].lower() + title[1:]
+        text = f"{title} in {self.region}" if self.region else title
         text = f"{text} {_signed(self.total_s)}"
         if 0.1 <= self.waits_s / self.total_s <= 1:
             who = f" for {self.location}" if self.location else ""

@@ -1,4 +1,5 @@
-"""Accounts, efficiencies, delay costs and explanations of a run, stored for the next opening; costs too.
+"""Accounts, efficiencies, delay costs, explanations and costs (for comparisons) of a run, stored for the next
+opening.
 
 A store has space for them (`desktop.data.store.slot`), so that they stay with it. If it has too little (it is
 older, or the run has too many locations), or must not be written, they are stored in a folder of the user's
@@ -185,10 +186,8 @@ def costs_of(
 
     if store.elsewhere is not None:
         return None
-    key, titles = (
-        _key(store, Ranges(use.rules, span, ("costs",), {})),
-        {*map(int, Account), NOT_BEGUN, ENDING},
-    )
+    key = _key(store, Ranges(use.rules, span, ("costs",), {}))
+    titles = {*map(int, Account), NOT_BEGUN, ENDING}
     with suppress(OSError, ValueError, TypeError, RecursionError):
         processors, rows = json.loads(inflated(_in_cache(store, key), MOST))
         times = {

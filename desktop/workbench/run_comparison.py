@@ -67,8 +67,8 @@ class ComparedRun:
 class ComparisonSnapshot:
     """What is to be shown. `keys`: of the compared runs, in the order of `alignment.runs`. `sentences`: how
     much longer runs take than the reference, and why. `outdated`: pairs set by hand that wait for as many
-    phases as they were set for. While `refining`, the answer is older than
-    the question; `problem`: one sentence."""
+    phases as they were set for. While `refining`, the answer is older than the question; `problem`: one
+    sentence."""
 
     comparison: Comparison = field(default_factory=Comparison)
     entries: tuple[ComparedRun, ...] = ()

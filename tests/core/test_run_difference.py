@@ -96,6 +96,17 @@ def test_what_works_against_it_is_said_too() -> None:
     ]
 
 
+def test_start_up_is_one_difference_whichever_call_it_is_in() -> None:
+    initialized = replace(
+        EVEN, times=EVEN.times | costs(2, (Account.STARTUP, "MPI_Init", "rank 0", 0.2, 0.2)).times
+    )
+    late = costs(2, (Account.STARTUP, "MPI_Init_thread", "rank 1", 0.7, 0.7))
+    runs = [held("old", 1.2, capacity=2.0, costs=initialized)]
+    runs.append(held("new", 1.7, capacity=2.0, costs=replace(EVEN, times=EVEN.times | late.times)))
+    (sentence,) = explain_differences(align(runs))
+    assert sentence.endswith("start-up in MPI_Init_thread +500 ms (250 ms of it waiting for rank 1).")
+
+
 def test_regions_under_other_names_are_one_computing() -> None:
     other = replace(SLOW, times={(a, "Working", where): time for (a, _, where), time in SLOW.times.items()})
     runs = [held("old", 1.0, costs=EVEN), held("new", 2.0, costs=other)]
