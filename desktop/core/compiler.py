@@ -9,12 +9,13 @@ from contextlib import suppress
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from threading import Lock, get_ident
+from threading import Lock, get_ident, local
 from types import ModuleType
 from typing import Any
 
 from desktop import __version__
 from desktop.environment import alone
+from desktop.progress import Cancelled, at_work
 
 
 class _Without(Loader):
@@ -135,7 +136,15 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
     cache = dispatcher._cache
     base = cache._impl.filename_base
     cache._cache_file = _KernelFiles(cache._cache_path, base, cache._impl.locator.get_source_stamp())
-    keep = cache.save_overload
+    keep, begin = cache.save_overload, dispatcher.compile
+
+    def compile_unless_cancelled(signature: object) -> object:
+        try:
+            return begin(signature)
+        except _GivenUp:
+            if _compilations.depth:
+                raise
+            raise Cancelled from None
 
     def ahead() -> _KernelFiles:
         return _KernelFiles(str(AHEAD), f"{function.__module__}.{base}", __version__)
@@ -165,6 +174,7 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
         return None  # the file could not be read
 
     cache.save_overload, cache.load_overload = keep_if_possible, load
+    dispatcher.compile = compile_unless_cancelled
     return dispatcher
 
 
@@ -195,18 +205,34 @@ def go_at(
     return result(go, *parameters), code
 
 
+class _GivenUp(BaseException):
+    """Ends the compilation of a kernel and of those that call it: numba takes an Exception for its own."""
+
+
 class _Compilations(event.Listener):
-    """Counts kernels that are compiled rather than loaded, in all threads."""
+    """Counts kernels that are compiled rather than loaded, in all threads, and ends what is cancelled before
+    the next one."""
 
     def __init__(self) -> None:
         self.started = self.under_way = 0
         self.listeners: list[Callable[[int, bool], None]] = []
         self._lock = Lock()
+        self._thread = local()
+
+    @property
+    def depth(self) -> int:
+        """How many kernels this thread compiles, one for another."""
+        return getattr(self._thread, "depth", 0)
 
     def on_start(self, event: event.Event) -> None:
+        self._thread.depth = self.depth + 1
         self._change(1, 1)
+        work = at_work()
+        if work is not None and work.cancelled:
+            raise _GivenUp  # `on_end` is called as well
 
     def on_end(self, event: event.Event) -> None:
+        self._thread.depth -= 1
         self._change(0, -1)
 
     def _change(self, started: int, under_way: int) -> None:
