@@ -81,11 +81,12 @@ def block(
 
 
 @kernel
-def awaited(kind: int, is_root: bool) -> bool:
-    """Whether others wait for this member of a collective operation."""
-    if kind == machine.ONE_TO_ALL:
-        return is_root
-    return kind == machine.N_TO_N or kind == machine.PREFIX or (kind == machine.ALL_TO_ONE and not is_root)
+def awaited(kind: int, root: Ints, number: int, location: int) -> bool:
+    """Whether others wait for this member of a collective operation; False for a message, which has no
+    root."""
+    if kind == machine.ONE_TO_ALL or kind == machine.ALL_TO_ONE:
+        return (root[number] == location) == (kind == machine.ONE_TO_ALL)
+    return kind == machine.N_TO_N or kind == machine.PREFIX
 
 
 @kernel
@@ -101,7 +102,7 @@ def release(
             number = key[i]
             if kind[i] == machine.PREFIX:
                 let_go[i] = latest[number]
-            if awaited(kind[i], root[number] == p):
+            if awaited(kind[i], root, number, p):
                 latest[number] = max(latest[number], point[i])
     for p in range(first.size):
         for i in range(first[p], last[p]):
@@ -124,7 +125,7 @@ def release(
                 elif kind[i] == machine.RECEIVE:
                     let_go[i] = sent[number] + early[number]
             elif kind[i] < machine.PREFIX and (
-                kind[i] == machine.N_TO_N or not awaited(kind[i], root[number] == p)
+                kind[i] == machine.N_TO_N or not awaited(kind[i], root, number, p)
             ):
                 let_go[i] = latest[number]
 
