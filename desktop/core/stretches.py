@@ -85,7 +85,8 @@ def awaited(kind: int, root: Ints, number: int, location: int) -> bool:
     """Whether others wait for this member of a collective operation; False for a message, which has no
     root."""
     if kind == machine.ONE_TO_ALL or kind == machine.ALL_TO_ONE:
-        return (root[number] == location) == (kind == machine.ONE_TO_ALL)
+        is_root: bool = root[number] == location
+        return is_root == (kind == machine.ONE_TO_ALL)
     return kind == machine.N_TO_N or kind == machine.PREFIX
 
 
