@@ -94,10 +94,14 @@ class StepCurve:
 
     def means(self, bins: int) -> Floats:
         """(bins,) mean level in each of so many equal parts of the duration, in processors, exactly."""
-        edges = self.edges - self.edges[0]
-        total = np.concatenate([[0.0], np.cumsum(self.level * np.diff(edges))])
-        at = np.linspace(0, edges[-1], bins + 1)
-        return np.asarray(np.diff(np.interp(at, edges, total)) * (bins / edges[-1]))
+        total = np.zeros(self.edges.size)
+        part = np.subtract(self.edges[1:], self.edges[:-1], out=total[1:])
+        part *= self.level
+        part.cumsum(out=part)
+        at = np.linspace(self.edges[0], self.edges[-1], bins + 1)
+        return np.asarray(
+            np.diff(np.interp(at, self.edges, total)) * (bins / (self.edges[-1] - self.edges[0]))
+        )
 
     def at(self, seconds: ArrayLike) -> Floats:
         """Level at each time (seconds); 0 outside ``[start, end)``."""

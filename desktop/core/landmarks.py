@@ -221,16 +221,20 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
 def with_standstills(landmarks: Landmarks, curve: StepCurve) -> Landmarks:
     """`landmarks` with events at both ends of the times in which a curve (processors that compute, bytes in
     flight) is constant for far longer than usual: a long call among many that are one stretch."""
-    ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
-    edges = np.append(curve.edges[0], curve.edges[ends]) * curve.unit
-    part = np.diff(edges) / (edges[-1] - edges[0])
-    longest = np.flatnonzero((part >= STILL) & (part * ends.size >= CHANGES * (1 - part)))
+    # Few arrays of its size, as a curve may have as many steps as its trace has events.
+    edges = curve.edges[np.concatenate([[True], curve.level[1:] != curve.level[:-1], [True]])]
+    ticks, whole = np.diff(edges), edges[-1] - edges[0]
+    longest = np.flatnonzero(ticks >= STILL * whole)
+    longest = longest[ticks[longest] * ticks.size >= CHANGES * (whole - ticks[longest])]
+    levels = curve.level[np.searchsorted(curve.edges, edges[longest])]
     nothing = curve.capacity if curve.quantity == PROCESSORS else 0.0  # all compute: no call is waited for
+    start, finish = curve.span
     still = [
-        i
-        for i in longest.tolist()
-        if curve.level[ends[i] - 1] != nothing
-        and any(begin <= edges[i] and edges[i + 1] <= end for begin, end, _ in landmarks.beating)
+        (begin, end, level)
+        for begin, end, level in np.stack(
+            [edges[longest] * curve.unit, edges[longest + 1] * curve.unit, levels], axis=1
+        ).tolist()
+        if level != nothing and any(a <= begin and end <= b for a, b, _ in landmarks.beating)
     ]
     if not still:
         return landmarks
@@ -238,19 +242,16 @@ def with_standstills(landmarks: Landmarks, curve: StepCurve) -> Landmarks:
     standstills: list[Landmark] = []
     at = np.linspace(landmarks.start_s, landmarks.end_s, landmarks.state.shape[1] + 1)
     state = np.zeros(at.size - 1)
-    for i in still:
-        level = curve.level[ends[i] - 1]
-        state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
-        state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
-        for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
+    for begin, end, level in still:
+        state += np.clip((end - at[:-1]) / np.diff(at), 0, 1)
+        state -= np.clip((begin - at[:-1]) / np.diff(at), 0, 1)
+        for t, happens in ((begin, "begins"), (end, "ends")):
             amount = quantity(level, of.unit) if of.physical else f"{level:.3g} {of.unit}".rstrip()
             text = f"{level:.3g} of {processors} processors compute"
             text = text if of == PROCESSORS else f"the curve stays at {amount}"
             text += f" {'from here on' if happens == 'begins' else 'up to here'}, without a change"
-            if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
-                standstills.append(
-                    Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text)
-                )
+            if MARGIN < (t - start) / (finish - start) < 1 - MARGIN:
+                standstills.append(Landmark(t, t, t, kind, happens, 1.0, processors, text))
     return replace(
         landmarks,
         events=tuple(sorted((*landmarks.events, *standstills), key=lambda e: e.time_s)),

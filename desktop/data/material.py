@@ -309,10 +309,10 @@ def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[st
     within `limit` (seconds), if given."""
     curves = {"computing": use.curve()}
     for name in list(ACTIVITIES)[1:]:
-        drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
-        level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
-        if level.level.any():
-            curves[name] = level
+        doing = Activity[name.upper()]
+        if doing not in use.rules.computing and use.counts[doing].any():
+            drawn_as = replace(use.rules, computing=frozenset({doing}))
+            curves[name] = replace(use, rules=drawn_as).curve()
     if limit is not None:
         parts = {name: level.window(*limit) for name, level in curves.items()}
         curves = {name: part for name, part in parts.items() if name == "computing" or part.level.any()}

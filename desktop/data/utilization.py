@@ -105,7 +105,8 @@ class Utilization:
     ----------
     edges : (M+1,) float64 ticks since `start`, strictly increasing whole numbers (for a source that is itself
         a curve: its own times). At every inner edge some count changes.
-    counts : (len(Activity), M) processors in each activity between two edges (int32; float64 of a curve).
+    counts : (len(Activity), M) processors in each activity between two edges (integers, no wider than all
+        processors need; float64 of a curve).
     unit : seconds in a tick.
     processors : locations that are processors and have events.
     defined : locations that are processors; more than `processors` if events are missing.
@@ -116,7 +117,7 @@ class Utilization:
     """
 
     edges: Floats
-    counts: NDArray[np.int32] | Floats
+    counts: NDArray[np.signedinteger] | Floats
     unit: float
     processors: float
     defined: int
@@ -150,10 +151,14 @@ class Utilization:
     def _curve(self) -> StepCurve:
         if self.edges.size < 2:
             raise CurveError("no processor has two events at different times, so there is no curve to show")
-        level = self.count(*sorted(self.rules.computing))
-        keep = np.flatnonzero(np.concatenate([[True], level[1:] != level[:-1]]))
-        edges = np.append(self.edges[keep], self.edges[-1])
-        return StepCurve(edges, level[keep], float(self.processors), self.unit)
+        edges, level = self.edges, self.count(*sorted(self.rules.computing))
+        new = level[1:] != level[:-1]
+        if not new.all():
+            edges = edges[np.concatenate([[True], new, [True]])]
+            level = level[np.concatenate([[True], new])]
+        for array in (edges, level):  # a curve keeps these, and copies others
+            array.flags.writeable = False
+        return StepCurve(edges, level, float(self.processors), self.unit)
 
 
 def build(source: EventSource, rules: Rules | None = None, progress: Progress | None = None) -> Utilization:
@@ -164,9 +169,10 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
     if isinstance(source, TraceStore) and source.totals and rules.default_classes:
         return _from_import(source, rules)
     replay = _Replay(source, rules)
-    blocks = list(replay.blocks(progress or Progress()))
+    narrow = _narrow(replay.processors)
+    blocks = [(times, counts.astype(narrow)) for times, counts in replay.blocks(progress or Progress())]
     times = np.concatenate([np.zeros(0, np.int64), *(block[0] for block in blocks)])
-    counts = np.concatenate([np.zeros((_CLASSES, 0), np.int32), *(block[1] for block in blocks)], axis=1)
+    counts = np.concatenate([np.zeros((_CLASSES, 0), narrow), *(block[1] for block in blocks)], axis=1)
     blocks.clear()
     edges, counts = _distinct(times, counts)
     return Utilization(
@@ -1006,17 +1012,21 @@ def _from_import(store: TraceStore, rules: Rules) -> Utilization:
     """The utilization stored by the import, without a pass over the events."""
     names = [a.name.lower() for a in Activity]
     store.bring("utilization", [(0, store.rows("utilization", 0))], ("time", *names))
-    times = store.column("utilization", "time")
-    counts = np.stack([store.column("utilization", name) for name in names])
-    begins = first_ticks(store)
+    (times,), most = store.whole("utilization", "time")[1], len(first_ticks(store))
+    counts, total = np.empty((_CLASSES, times.size), _narrow(most)), np.zeros(times.size, np.int32)
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
-    if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):
+    for k, name in enumerate(names):  # one after the other, as they may be large
+        (column,) = store.whole("utilization", name)[1]
+        good = good and column.min() >= 0 and column.max() <= most
+        total += column
+        counts[k] = column
+    if not good or total.max() > most:
         raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
     return with_import(store, rules, *_distinct(times, counts))
 
 
 def with_import(
-    store: TraceStore, rules: Rules, edges: Floats, counts: NDArray[np.int32] | Floats
+    store: TraceStore, rules: Rules, edges: Floats, counts: NDArray[np.signedinteger] | Floats
 ) -> Utilization:
     """These counts together with what the import stored beside its own."""
     findings, begins = store.report.findings, first_ticks(store)
@@ -1048,7 +1058,12 @@ def _totals(store: TraceStore) -> Ints:
     return np.array(store.totals, np.int64).reshape(-1, _CLASSES)
 
 
-def _distinct(times: Ints, counts: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
+def _narrow(processors: int) -> np.dtype[np.signedinteger]:
+    """The smallest type for numbers of processors."""
+    return np.min_scalar_type(-1 - processors)
+
+
+def _distinct(times: Ints, counts: NDArray[np.signedinteger]) -> tuple[Floats, NDArray[np.signedinteger]]:
     """Edges and counts from the times at which counts begin (the last: the end).
 
     Ticks are whole float64 numbers up to 2**53 (104 days of nanoseconds); beyond, neighbours may coincide,
