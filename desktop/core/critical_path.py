@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from desktop.core.arrays import AnyArray, Flags, Floats, Ints
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.delay_costs import WaitStates, backward
 from desktop.core.jit import kernel
 
@@ -108,14 +108,14 @@ def walk_back(
 
 @kernel
 def float_of(
-    time: Ints, first: Ints, release: Flags, since: Ints, start: AnyArray, source: AnyArray, spare: Ints
+    time: Ints, first: Ints, wait: AnyArray, since: Ints, start: AnyArray, source: AnyArray, spare: Ints
 ) -> int:
     """Slack of every node of the event graph of a run, computed backward along its dependences.
 
     Parameters
     ----------
-    time, release, since : (n,) ticks of each node, by location and order; whether it is the end of a call's
-        waiting, and when that began (its own time without waiting).
+    time, wait : (n,) ticks of each node, by location and order; which wait ends there, -1: none.
+    since : (waits,) when each began.
     first : (p + 1,) index of the first of each location; nodes after the last index have no location.
     start, source : (n + 1,) and (edges,): the nodes on which each one depends, besides the one before it.
     spare : (n,) slack, result; on entry that of the last node of each location, `UNKNOWN` for others.
@@ -146,8 +146,8 @@ def float_of(
         if follows[i]:
             j = i - 1
             gained = 0
-            if release[i]:
-                gained = max(0, time[i] - max(since[i], time[j]))
+            if wait[i] >= 0:
+                gained = max(0, time[i] - max(since[wait[i]], time[j]))
             spare[j] = min(spare[j], added(spare[i], gained))
             behind[j] -= 1
             if behind[j] == 0:
@@ -189,8 +189,9 @@ def along(
             break
         p, low, high = location[k], max(begin[k], a), min(end[k], b)
         places[p] += high - low
-        i = first[p] + np.searchsorted(until[first[p] : first[p + 1]], low, side="right")
-        while i < first[p + 1] and since[i] < high:
+        last = first[p + 1] - 1
+        i = first[p] + np.searchsorted(until[first[p] : last], low, side="right")
+        while i < last and since[i] < high:
             regions[region[i]] += min(until[i], high) - max(since[i], low)
             i += 1
 
@@ -203,9 +204,10 @@ def least_float(
     """Lower `places` (p,) and `regions` (regions,) to the least slack of segments that are no waiting from
     tick `a` to `b`. Segments as in `along`; stretches (n,) and their slack as of `float_of`."""
     for p in range(places.size):
-        i = first[p] + np.searchsorted(until[first[p] : first[p + 1]], a, side="right")
+        last = first[p + 1] - 1
+        i = first[p] + np.searchsorted(until[first[p] : last], a, side="right")
         j = first_stretch[p]
-        while i < first[p + 1] and since[i] < b:
+        while i < last and since[i] < b:
             while j < first_stretch[p + 1] - 1 and end[j] < until[i]:
                 j += 1
             if wait[i] < 0 and j < first_stretch[p + 1]:

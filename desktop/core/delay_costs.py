@@ -45,7 +45,8 @@ class WaitStates(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """The activity of each location, in consecutive segments.
+    """The activity of each location, in consecutive segments, with one row of no meaning behind those of each
+    location: all times are one array, since each segment begins where the one before it ends.
 
     first : (p + 1,) index of the first of each location.
     begin, end : (n,) ticks.
@@ -214,7 +215,7 @@ def trace_back(
         if who < 0:
             unexplained += costs
             continue
-        low, high = first[who], first[who + 1]
+        low, high = first[who], first[who + 1] - 1
         at = low + np.searchsorted(begin[low:high], b) - 1  # the last that begins before
         waited = compared = 0.0
         i = at
@@ -228,7 +229,7 @@ def trace_back(
             i -= 1
         to = i
         here = location[j]
-        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1]], since_wait[j]) - 1
+        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1] - 1], since_wait[j]) - 1
         while i >= first[here] and end[i] > a:
             part = float(min(end[i], since_wait[j]) - max(begin[i], a))
             if part > 0:
@@ -266,7 +267,7 @@ def trace_back(
             unexplained += costs
         for i in range(at, to, -1):
             own[region[i]] = 0.0
-        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1]], since_wait[j]) - 1
+        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1] - 1], since_wait[j]) - 1
         while i >= first[here] and end[i] > a:
             others[region[i]] = 0.0
             i -= 1
@@ -285,9 +286,10 @@ def cut(
     wait: AnyArray,
 ) -> int:  # fmt: skip
     """Segments of a location: `region` (n,) from each `time` (n + 1,) to the next, cut at the begins and ends
-    of its m waits, which are numbered from `number`. Sets begin and end in `out` (2, ...), region in
-    `out_region`, wait in `wait`, each with room for n + 2 m; returns their number."""
+    of its m waits, which are numbered from `number`. Sets the begin of the first and the ends of all in
+    `out`, region in `out_region`, wait in `wait`, with room for n + 2 m; returns their number."""
     n = j = 0
+    out[0] = time[0]
     for i in range(region.size):
         at = time[i]
         while at < time[i + 1]:
@@ -299,7 +301,7 @@ def cut(
                 to = min(to, until[j])
             elif j < since.size:
                 to = min(to, since[j])
-            out[0, n], out[1, n] = at, to
+            out[n + 1] = to
             out_region[n] = region[i]
             wait[n] = number + j if inside else -1
             n += 1
@@ -323,7 +325,7 @@ def tally(
     by_region = np.zeros((regions.shape[0], 2))
     filled = 0
     for p in range(first.size - 1):
-        low, high = first[p], first[p + 1]
+        low, high = first[p], first[p + 1] - 1
         i = low + np.searchsorted(end[low:high], a, side="right")
         by_region[:] = 0.0
         while i < high and begin[i] < b:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core import machine
 from desktop.core.accounts import Account
@@ -42,6 +43,21 @@ from desktop.progress import Progress
 BEFORE_NAME = "(not begun)"
 #: Most pairs of a location and a region that are named.
 PAIRS = 50
+
+
+class _Nodes(NamedTuple):
+    """Nodes of the event graph of a run (`desktop.core.critical_path.float_of`), by location and order.
+
+    first : (p + 1,) where those of each location begin; time : (nodes,) ticks of each.
+    operation, call : (operations,), (calls,) the node of each, -1 of a receive; begin : that of each begin of
+        a call that a sender waited for.
+    """
+
+    first: Ints
+    time: Ints
+    operation: NDArray[np.int32]
+    call: NDArray[np.int32]
+    begin: NDArray[np.int32]
 
 
 class Slack(NamedTuple):
@@ -150,8 +166,8 @@ class Causes:
         """The segments of each location: the innermost region from event to event, cut at its waits."""
         store, waits, places = self.store, self.waits, len(self.store.locations)
         starts = np.searchsorted(waits.location, np.arange(places + 1))
-        room = sum(store.rows("events", i) + 3 for i in range(places)) + 2 * waits.location.size
-        time = np.empty((2, room), np.int64)
+        room = sum(store.rows("events", i) + 4 for i in range(places)) + 2 * waits.location.size
+        time = np.empty(room + 1, np.int64)
         doing, wait = np.empty(room, np.int32), np.empty(room, np.int32)
         first = np.zeros(places + 1, np.int64)
         regions = OpenRegions(no_classes(len(store.regions)))
@@ -172,11 +188,12 @@ class Causes:
                 edges = np.maximum.accumulate(np.concatenate(times))
                 a, b = starts[i : i + 2]
                 n += cut(
-                    edges, np.concatenate(tops), waits.begin[a:b], waits.end[a:b], a, time[:, n:], doing[n:],
+                    edges, np.concatenate(tops), waits.begin[a:b], waits.end[a:b], a, time[n:], doing[n:],
                     wait[n:],
                 )  # fmt: skip
+            n += 1
             first[i + 1] = n
-        return Segments(first, time[0, :n], time[1, :n], doing[:n], wait[:n])
+        return Segments(first, time[:n], time[1 : n + 1], doing[:n], wait[:n])
 
     def _meetings(self) -> Meetings:
         """The n-to-n collectives."""
@@ -203,36 +220,52 @@ class Causes:
         Dependencies: the rest of a call in which a message is received depends on its send, and on who must
         have entered a collective operation; the rest of a send that waited for its receive on that.
         """
-        causality = self.causality
-        calls, operations, waits = causality.calls, causality.operations, causality.waits
-        places = len(self.store.locations)
-        kind, key = operations.kind, operations.key
-        location = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
-        # Nodes: operations, on which others depend; calls, which depend on others; ends of locations.
-        released = calls.begin.copy()
-        released[waits.call] = waits.until
-        op_call = operations.call
-        inside = np.flatnonzero((op_call >= 0) & (kind != machine.RECEIVE))
-        np.maximum.at(released, op_call[inside], operations.time[inside])
-        needed = np.flatnonzero(kind != machine.RECEIVE).astype(np.int32)
-        m = calls.begin.size
+        calls, waits = self.causality.calls, self.causality.waits
         late = np.flatnonzero((waits.account == Account.LATE_RECEIVER) & (waits.partner_call >= 0))
-        begins = waits.partner_call[late]  # calls whose begin a sender waited for
-        instances = causality.collectives.root.size
-        size = needed.size + m + late.size + places
-        time_of = np.empty(size, np.int64)
-        at_operation = np.full(kind.size, -1, np.int32)
-        at_call, at_begin = np.empty(m, np.int32), np.empty(late.size, np.int32)
+        nodes = self._nodes(late)
+        size, first, waiting = nodes.time.size, nodes.first, nodes.call[waits.call]
+        heads, tails, more = self._dependences(nodes, late)
+        time = np.concatenate([nodes.time, more])
+        del nodes  # several times what is kept, as is all else that ends before the next step
+        wait_of = np.full(time.size, -1, np.int32)
+        wait_of[waiting] = np.arange(waiting.size, dtype=np.int32)
+        began = calls.begin[waits.call]
+        spare = np.full(time.size, UNKNOWN)
+        spare[first[1:] - 1] = self.ends.max(initial=BEGIN) - self.ends
+        start = np.zeros(time.size + 1, np.int32)
+        np.add.at(start[1:], tails, np.int32(1))
+        start.cumsum(out=start)
+        heads = heads[np.argsort(tails, kind="stable")]
+        del tails
+        stuck = float_of(time, first, wait_of, began, start, heads, spare)
+        waited = time[waiting] - began
+        spare[waiting] = np.where(spare[waiting] > UNKNOWN - waited, UNKNOWN, spare[waiting] + waited)
+        return Slack(first, time[:size], spare[:size], stuck)
+
+    def _nodes(self, late: Ints) -> _Nodes:
+        """The nodes of the event graph: operations, on which others depend; calls, which depend on others;
+        begins of calls that senders waited for (in the rows `late` of the waits); ends of locations."""
+        calls, operations, waits = self.causality.calls, self.causality.operations, self.causality.waits
+        begins = waits.partner_call[late]
         order = np.argsort(begins, kind="stable")
-        first = np.zeros(places + 1, np.int64)
-        for i in range(places):
-            (a, b), (c, d) = calls.start[i : i + 2], np.searchsorted(needed, operations.start[i : i + 2])
+        m, needed = calls.begin.size, np.count_nonzero(operations.kind != machine.RECEIVE)
+        time_of = np.empty(needed + m + begins.size + self.ends.size, np.int64)
+        at_operation = np.full(operations.kind.size, -1, np.int32)
+        at_call, at_begin = np.empty(m, np.int32), np.empty(begins.size, np.int32)
+        first = np.zeros(self.ends.size + 1, np.int64)
+        for i, end in enumerate(self.ends.tolist()):
+            a, b = calls.start[i : i + 2]
+            ours, w = slice(*operations.start[i : i + 2]), slice(*waits.start[i : i + 2])
+            rows = np.flatnonzero(operations.kind[ours] != machine.RECEIVE)
+            at, call = operations.time[ours][rows], operations.call[ours][rows]
+            released = calls.begin[a:b].copy()
+            released[waits.call[w] - a] = waits.until[w]
+            inside = call >= 0
+            np.maximum.at(released, call[inside] - a, at[inside])
             mine = order[slice(*np.searchsorted(begins[order], (a, b)))]
-            time = np.concatenate(
-                [operations.time[needed[c:d]], released[a:b], calls.begin[begins[mine]], self.ends[i : i + 1]]
-            )
+            time = np.concatenate([at, released, calls.begin[begins[mine]], [end]])
             # In a call what others depend on comes first: all of it is started before anything is waited for.
-            step = 2 * op_call[needed[c:d]].astype(np.int64)
+            step = 2 * call.astype(np.int64)
             outside = np.flatnonzero(step < 0)  # operations between calls
             step[outside] = 2 * (a + np.searchsorted(calls.begin[a:b], time[outside], side="right")) - 1
             step = np.concatenate(
@@ -243,56 +276,49 @@ class Causes:
             place[by_time] = np.arange(first[i], first[i] + time.size)
             first[i + 1] = first[i] + time.size
             time_of[first[i] : first[i + 1]] = time[by_time]
-            at_operation[needed[c:d]] = place[: d - c]
-            at_call[a:b] = place[d - c : d - c + b - a]
-            at_begin[mine] = place[d - c + b - a : -1]
-        source, target = [at_begin], [at_call[waits.call[late]]]
-        messages = causality.messages
+            n = rows.size
+            at_operation[ours][rows] = place[:n]
+            at_call[a:b] = place[n : n + b - a]
+            at_begin[mine] = place[n + b - a : -1]
+        return _Nodes(first, time_of, at_operation, at_call, at_begin)
+
+    def _dependences(self, nodes: _Nodes, late: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32], Ints]:
+        """(edges,) nodes, and those that depend on them; (more,) times of further nodes, which stand for all
+        that an operation of several needs and follow those of locations."""
+        operations, messages = self.causality.operations, self.causality.messages
+        kind, key, op_call = operations.kind, operations.key, operations.call
+        at_operation, at_call, size = nodes.operation, nodes.call, nodes.time.size
         received = op_call[messages.receive]
         good = received >= 0
-        source.append(at_operation[messages.send[good]])
-        target.append(at_call[received[good]])
+        source = [nodes.begin, at_operation[messages.send[good]]]
+        target = [at_call[self.causality.waits.call[late]], at_call[received[good]]]
+        del received, good
         process = process_of(self.store)
-        root = causality.collectives.root
+        root = self.causality.collectives.root
         rows = np.flatnonzero((kind != machine.SEND) & (kind != machine.RECEIVE) & (op_call >= 0))
-        is_root = (root[key[rows]] >= 0) & (process[location[rows]] == process[root[key[rows]]])
+        location = np.searchsorted(operations.start, rows, side="right") - 1
+        is_root = (root[key[rows]] >= 0) & (process[location] == process[root[key[rows]]])
         gives = (kind[rows] == machine.N_TO_N) | np.where(kind[rows] == machine.ONE_TO_ALL, is_root, ~is_root)
         takes = (kind[rows] == machine.N_TO_N) | np.where(kind[rows] == machine.ONE_TO_ALL, ~is_root, is_root)
         scans = kind[rows] == machine.PREFIX
         for mask, ends, ours in ((gives & ~scans, source, target), (takes & ~scans, target, source)):
-            nodes = at_operation if ends is source else at_call
             members = rows[mask]
-            ends.append(nodes[members] if ends is source else nodes[op_call[members]])
-            ours.append(size + key[members])  # one node for all that an n-to-n operation needs
+            ends.append(at_operation[members] if ends is source else at_call[op_call[members]])
+            ours.append((size + key[members]).astype(np.int32))  # one node for all that an operation needs
         # In a scan each needs those before it: a chain of nodes, one per member.
-        scan = rows[scans]
-        scan = scan[np.lexsort((location[scan], key[scan]))]
-        link = np.arange(size + instances, size + instances + scan.size, dtype=np.int32)
+        in_order = np.lexsort((location[scans], key[rows[scans]]))
+        scan = rows[scans][in_order]
+        link = np.arange(size + root.size, size + root.size + scan.size, dtype=np.int32)
         next_ = np.flatnonzero(key[scan[1:]] == key[scan[:-1]])
         source += [at_operation[scan], link[next_], link[next_]]
         target += [link, link[next_ + 1], at_call[op_call[scan[next_ + 1]]]]
-        more = np.full(instances + scan.size, BEGIN)
-        time_of, since = np.concatenate([time_of, more]), np.concatenate([time_of, more])
-        heads, tails = np.concatenate(source), np.concatenate(target)
-        of_more = np.flatnonzero(tails >= size)
-        np.maximum.at(time_of, tails[of_more], time_of[heads[of_more]])
-        time_of[link] = running_latest(key[scan], time_of[link])
-        since[size:] = time_of[size:]
-        release = np.zeros(time_of.size, bool)
-        release[at_call] = True
-        since[at_call[waits.call]] = calls.begin[waits.call]
-        spare = np.full(time_of.size, UNKNOWN)
-        spare[first[1:] - 1] = self.ends.max(initial=BEGIN) - self.ends
-        start = np.zeros(time_of.size + 1, np.int32)
-        np.cumsum(np.bincount(tails, minlength=time_of.size), out=start[1:])
-        heads = heads[np.argsort(tails, kind="stable")]
-        stuck = float_of(time_of, first, release, since, start, heads, spare)
-        time, waited, spare = time_of[:size], since[:size], spare[:size]
-        np.subtract(time, waited, out=waited)
-        unknown = spare > UNKNOWN - waited
-        spare += waited
-        spare[unknown] = UNKNOWN
-        return Slack(first, time, spare, stuck)
+        more = np.full(root.size + scan.size, BEGIN)
+        for heads, tails in zip(source, target, strict=True):
+            of_more = np.flatnonzero(tails >= size)
+            known = heads[of_more] < size
+            np.maximum.at(more, tails[of_more[known]] - size, nodes.time[heads[of_more[known]]])
+        more[root.size :] = running_latest(key[scan], more[root.size :])
+        return np.concatenate(source), np.concatenate(target), more
 
     def path_line(self, use: Utilization) -> PathLine:
         """The critical path in seconds on the axis of the curve of `use`."""

@@ -290,6 +290,15 @@ def test_a_kept_utilization_that_is_damaged_is_refused(tmp_path: Path) -> None:
         assert build(store).edges.tolist() == [0, 1, 8, 10]
 
 
+@pytest.mark.parametrize("processors", [127, 128, 129])
+def test_as_many_processors_as_a_narrow_number_holds(processors: int) -> None:
+    """They begin at once and end one after the other."""
+    with stored([Thread(0, 1 + k, []) for k in range(processors)]) as store:
+        for found in (build(store), build(store, Rules(repaired=True))):
+            assert found.curve().level.tolist() == [*range(processors, 0, -1)]
+            assert found.count(Activity.COMPUTING, Activity.IO).tolist() == [*range(processors, 0, -1)]
+
+
 def test_an_import_replays_its_events_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The curve is made without them, unless a region has become something else meanwhile."""
     sample = next(sample.path for sample in samples() if "eztrace" in str(sample.path))
