@@ -36,7 +36,7 @@ def ideal_duration(
     lengths = last - first
     begin = np.concatenate([[0], np.cumsum(lengths)])
     kinds, keys, gap = np.empty(begin[-1], np.uint8), np.empty(begin[-1], np.int32), np.empty(begin[-1])
-    of_message, of_collective = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64)
+    of_message, of_collective = np.empty(begin[-1], np.int32), np.empty(begin[-1], np.int32)
     # For a short part of a long run, only the memory of that part is touched.
     numbers = np.zeros(receiver.size, np.int32), np.zeros(root.size, np.int32)
     messages, collectives = take_part(
@@ -51,6 +51,7 @@ def ideal_duration(
         np.zeros(first.size), tail,
     )  # fmt: skip
     receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
+    del numbers, of_message, of_collective
     # All are EAGER, which is 0: zeros that are only read take no memory, and allocation took most time.
     network = Network(
         receivers, np.zeros(messages), np.zeros(messages, np.uint8), roots,
@@ -62,7 +63,8 @@ def ideal_duration(
 @kernel
 def take_part(
     first: Ints, last: Ints, kind: Bytes, key: AnyArray, done: Ints, before: Ints, of_message: AnyArray,
-    of_collective: AnyArray, kinds: Bytes, keys: AnyArray, gap: Floats, messages: Ints, collectives: Ints,
+    of_collective: AnyArray, kinds: Bytes, keys: AnyArray, gap: Floats, messages: AnyArray,
+    collectives: AnyArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Concatenate the operations from `first` to before `last` (p,): kind, a new number of the message or
     collective from 0 on, and ticks computed since the operation before. of_message, of_collective: zeros, for

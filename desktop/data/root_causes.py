@@ -284,30 +284,33 @@ def _segments(
 def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple[Ints, Ints, Ints]:
     """The states of a location from the start to the end of the axis: begin, end (ticks of the common clock),
     and ``account * (regions + 1) + region + 1``, or `_WAITS`."""
-    times, regions = [np.zeros(0, np.int64)], [np.full(1, -1, np.int64)]
+    times, regions = [np.zeros(0, np.int64)], [np.full(1, -1, np.int32)]
 
     def note(time: Ints, _kind: Ints, _region: Ints, innermost: NDArray[np.int32]) -> None:
         last = np.append(time[1:] != time[:-1], True)  # of several at one time the last one counts
         times.append(time[last])
-        regions.append(innermost[last].astype(np.int64))
+        regions.append(innermost[last])
 
     since, until, doing = class_states(store, i, use.rules, note)
     clock = use.rules.clock(store, i)
     time, region = clock.common(np.concatenate(times)), np.concatenate(regions)
+    times.clear()
+    regions.clear()
     begin, end = use.start, use.start + int(use.curve().edges[-1])
     part = slice(waits.start[i], waits.start[i + 1])
     wait_begin, wait_end, followed = waits.begin[part], waits.end[part], waits.followed[part]
-    every = np.concatenate([[begin, end], since, until, time, wait_begin, wait_end])
-    every = np.clip(every, begin, end)
+    every = np.concatenate([[begin, end], since, until[-1:], time, wait_begin, wait_end])
+    np.clip(every, begin, end, out=every)
     every.sort()  # numpy's unique blocks all threads
     at = every[:-1][every[1:] != every[:-1]]
+    del every
     factor = len(store.regions) + 1
     accounts = accounts_of_classes(use.rules).astype(np.int64)[doing]
     there = accounts != Account.ABSENT
     k = np.searchsorted(since, at, side="right") - 1
     inside = k >= 0
     inside[inside] = (at[inside] < until[k[inside]]) & there[k[inside]]
-    inner = region[np.searchsorted(time, at, side="right")] + 1
+    inner = region[np.searchsorted(time, at, side="right")] + np.int64(1)
     # A thread that has not begun has nothing to do yet.
     begins = NOT_BEGUN if store.locations[i].thread == 0 else int(Account.SERIAL)
     state = np.where(at < since[there].min(initial=end), begins, int(Account.ABSENT)) * factor

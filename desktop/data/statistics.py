@@ -546,12 +546,13 @@ class Statistics:
             finish = partial(
                 self._replayed, accounts=accounts, cuts=cuts, counted=counted, use=use, causes=causes
             )
-            longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
+            ticks = list(zip(cuts.begin[:n].tolist(), cuts.end[:n].tolist(), strict=True))
+            rows = {span: j for j, span in enumerate(ticks)}  # a run of one phase is one range
+            longest = sorted(rows, key=lambda span: span[0] - span[1])
+            some = [rows[span] for span in longest]
             with ThreadPoolExecutor(2) as threads:  # the whole run takes as long as all of its phases
-                done = dict(
-                    zip(longest, threads.map(finish, longest, [stats[j] for j in longest]), strict=True)
-                )
-            stats = [done[j] for j in range(n)]
+                done = dict(zip(longest, threads.map(finish, some, [stats[j] for j in some]), strict=True))
+            stats = [done[span] for span in ticks]
         return tuple(stats)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
