@@ -22,7 +22,7 @@ from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet, scrolled, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import tab_separated
-from desktop.ui.workers import program_thread
+from desktop.ui.workers import MainThread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ExperimentPage(Page):
 
     def __init__(self, frame: Frame, bench: ExperimentBench | None = None) -> None:
         super().__init__(frame)
-        self.bench = bench or ExperimentBench(program_thread().deliver, history=frame.main.history)
+        self.bench = bench or ExperimentBench(MainThread().deliver, history=frame.main.history)
         if bench is not None:
             bench.share()
             bench.pin_record_trace()

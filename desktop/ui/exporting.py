@@ -429,12 +429,11 @@ class ChartDialog(SheetDialog):
     """
 
     def __init__(self, content: Content, name: str, size: QSize, parent: QWidget) -> None:
-        self._thread = MainThread()
         theme = getattr(parent, "_theme", LIGHT)
         folder = getattr(getattr(parent.window(), "settings", None), "folder", "")
         home = Path(folder or Path.home())
         named = "export_chart", "Export chart"
-        super().__init__(home / "chart", self._thread.deliver, parent, *named, colours=theme.colours)
+        super().__init__(home / "chart", MainThread().deliver, parent, *named, colours=theme.colours)
         self._content, self._name = content, name
         self.high.setValue(self.wide.value() * max(size.height(), 1) / max(size.width(), 1))
         self._show_texts()
@@ -449,10 +448,6 @@ class ChartDialog(SheetDialog):
 
     def _drawn(self) -> tuple[str, Material | Content]:
         return "", self._content
-
-    def _finish(self) -> None:
-        super()._finish()
-        self._thread.close()
 
 
 def export(

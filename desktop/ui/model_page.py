@@ -26,7 +26,7 @@ from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import ask_text, button, divided, first_page, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import tab_separated
-from desktop.ui.workers import program_thread
+from desktop.ui.workers import MainThread
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -74,7 +74,7 @@ class ModelPage(Page):
 
     def __init__(self, frame: Frame, bench: ModelBench | None = None) -> None:
         super().__init__(frame)
-        self.bench = bench or ModelBench(program_thread().deliver, history=frame.main.history)
+        self.bench = bench or ModelBench(MainThread().deliver, history=frame.main.history)
         if bench is not None:
             bench.share()
         self._merged: set[tuple[str, ...]] = set()

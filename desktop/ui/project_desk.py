@@ -21,7 +21,7 @@ from desktop.ui.pages import asked_path, asked_paths, set_up
 from desktop.ui.panels.project import ProjectPanel, project_items
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
-from desktop.ui.workers import program_thread
+from desktop.ui.workers import MainThread
 from desktop.workbench.bundling import Outside
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
@@ -55,7 +55,7 @@ class ProjectDesk(QObject):
         self._window, self._bench = window, window.workbench
         self.projects = ProjectStore(
             self._bench, self._locate, self._tell, self._show_project, deliver,
-            make_bench=lambda record: bench_for(record, program_thread().deliver, self._bench.history),
+            make_bench=lambda record: bench_for(record, MainThread().deliver, self._bench.history),
         )  # fmt: skip
         self.sides: dict[str, EffectsSide | ModelSide] = {
             "effects": EffectsSide(self._bench, self.projects, deliver),

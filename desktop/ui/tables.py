@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import re
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -80,6 +79,7 @@ from desktop.ui.guard import guarded, in_ems
 from desktop.ui.pages import asked_path, passing_menu, refill, set_up, warn
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.workers import MainThread
+from desktop.workbench.jobs import Lane
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -533,6 +533,7 @@ class _Framed(_Base):
         self.frames = FrameModel()
         self._quiet, self._paste, self._copies_one = False, paste, copies_one
         self._requests: dict[str, int] = {}
+        self._lane: Lane | None = None  # for many cells
         self._heads: tuple[str, ...] = ()
         self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
         self.setModel(self.frames)
@@ -829,13 +830,14 @@ class _Framed(_Base):
         if size <= _MOST_AT_ONCE:
             done(work())
             return
-        thread = MainThread(self)
-
-        def run() -> None:
-            answer = work()
-            thread.deliver(lambda: done(answer) if number == self._requests[kind] else None)
-
-        threading.Thread(target=run, name="phasewright-table", daemon=True).start()
+        if self._lane is None:
+            self._lane = Lane("table", latest=False, deliver=MainThread(self).deliver)
+        self._lane.submit(
+            kind,
+            lambda job: work(),
+            lambda answer: done(answer) if number == self._requests[kind] else None,
+            lambda error: None,  # which was logged
+        )
 
     def ask_export(self) -> None:
         """Ask for a file, and export to it."""

@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -63,18 +62,31 @@ class Task:
         return self.elapsed * (1 - part) / part
 
 
+class _Answers(NamedTuple):
+    """What gets the result of a job, its exception, and its progress."""
+
+    done: Callable[[Any], None]
+    failed: Callable[[BaseException], None]
+    report: Callable[[Task], None] | None
+
+
 class Job(Progress):
-    """One piece of work; `task` is how far it is. `stop` is what kernels watch: it becomes 1 on `cancel`."""
+    """One piece of work; `task` is how far it is. `stop` is what kernels watch: it becomes 1 on `cancel`.
+
+    `work` and `answers` often hold parts of the window. They are set to None in the owner's thread: if the
+    thread of the work dropped the last reference to a widget, it would free the widget.
+    """
 
     def __init__(
-        self, lane: Lane, title: str, generation: int, report: Callable[[Task], None] | None
+        self, lane: Lane, title: str, generation: int, work: Callable[[Job], object], answers: _Answers
     ) -> None:
         super().__init__()
         self.title, self.task = title, Task(title)
         self.generation = generation
         self.stop = np.zeros(1, np.uint8)
+        self.work: Callable[[Job], object] | None = work
+        self.answers: _Answers | None = answers
         self._lane = lane
-        self._report = report
         self._start = time.monotonic()
         self._last_report = -INTERVAL
 
@@ -93,8 +105,11 @@ class Job(Progress):
             return
         self._last_report = elapsed
         self.task = Task(self.title, text, done, total, elapsed)
-        if self._report is not None:
-            self._lane.tell(self, self._report, self.task)
+        self._lane.tell(self, self._report, self.task)
+
+    def _report(self, task: Task) -> None:
+        if self.answers is not None and self.answers.report is not None:
+            self.answers.report(task)
 
 
 class Lane:
@@ -138,13 +153,13 @@ class Lane:
         if self._latest:
             self.cancel()
         self._generation += 1
-        job = Job(self, title, self._generation, report)
+        job = Job(self, title, self._generation, work, _Answers(done, failed, report))
         if self._closed:
             job.cancel()
             return job
         place = len(self._jobs)
         self._jobs.append((job, None))
-        future = self._executor.submit(lambda: self._run(job, work, done, failed))
+        future = self._executor.submit(lambda: self._run(job))
         if place < len(self._jobs) and self._jobs[place][0] is job:
             self._jobs[place] = (job, future)
         return job
@@ -154,8 +169,9 @@ class Lane:
         self._oldest = self._generation + 1
         for job, future in self._jobs:
             job.cancel()
-            if future is not None:
-                future.cancel()
+            job.answers = None
+            if future is not None and future.cancel():
+                job.work = None
         self._jobs = [(job, f) for job, f in self._jobs if f is None or not f.cancelled()]
 
     def close(self, *, wait: bool = True) -> None:
@@ -173,34 +189,35 @@ class Lane:
 
         self._deliver(call)
 
-    def _run(
-        self,
-        job: Job,
-        work: Callable[[Job], T],
-        done: Callable[[T], None],
-        failed: Callable[[BaseException], None],
-    ) -> None:
-        answer: Callable[[], None]
+    def _run(self, job: Job) -> None:
+        result: object = None
+        error: Exception | None = None
+        dropped = False
         start = time.thread_time()
         try:
             if job.cancelled:
                 raise Cancelled
+            assert job.work is not None
             with working(job):
-                answer = partial(done, work(job))
+                result = job.work(job)
         except Cancelled:
-            answer = _drop
-        except Exception as error:
+            dropped = True
+        except Exception as caught:
             # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
-            answer = partial(failed, error)
-            _note(error)
+            error = caught
+            _note(caught)
         if time.thread_time() - start >= LONG:
             memory.give_back()
 
         def finish() -> None:
-            valid = job.generation >= self._oldest
+            answers, job.answers, job.work = job.answers, None, None
             self._jobs = [(other, f) for other, f in self._jobs if other is not job]
-            if valid:
-                answer()
+            if answers is None or dropped:
+                return
+            if error is None:
+                answers.done(result)
+            else:
+                answers.failed(error)
 
         self._deliver(finish)
 
@@ -211,7 +228,3 @@ def _note(error: Exception) -> None:
         _log.info("a job ended with %s", type(error).__name__)
     else:
         _log.critical("in a job", exc_info=error)
-
-
-def _drop() -> None:
-    """The answer of a cancelled job: none."""

@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -223,3 +224,14 @@ def test_messages_stand_inside_of_their_calls_also_at_equal_times(tmp_path: Path
                         seen += 1
                         assert depth == 1
         assert seen > 100
+
+
+@pytest.mark.parametrize("to", ["otf2", "paraver"])
+def test_rows_out_of_order_are_damage(tmp_path: Path, to: str) -> None:
+    open_trace(DATA / TRACES[0], output=tmp_path / "one.h5").close()
+    with h5py.File(tmp_path / "one.h5", "r+") as file:
+        for table, key in (("events", "time"), ("collectives", "begin")):
+            time = file[f"tables/{table}/{key}"]
+            time[:] = time[:][::-1]
+    with open_trace(tmp_path / "one.h5") as store, pytest.raises(StoreError, match="out of order"):
+        export(store, to, tmp_path / "out")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+import threading
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import shiboken6
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, Qt
@@ -168,6 +170,24 @@ def test_many_cells_are_copied_and_written_in_the_background(
     view.export_to(path)
     qtbot.waitUntil(path.exists)
     assert pd.read_csv(path).equals(view.frames.frame)
+
+
+def test_a_table_may_go_while_it_is_copied(qtbot: QtBot) -> None:
+    view, started, go = FrameView("Many"), threading.Event(), threading.Event()
+    view.show_frame(pd.DataFrame({f"c{k}": np.arange(4000.0) for k in range(5)}))
+    QGuiApplication.clipboard().setText("before")
+
+    def form(_: object) -> str:
+        started.set()
+        assert go.wait(10)
+        return "late"
+
+    view.copy(form)
+    assert started.wait(10)
+    shiboken6.delete(view)
+    go.set()
+    qtbot.wait(200)
+    assert QGuiApplication.clipboard().text() == "before"
 
 
 @settings(deadline=None, max_examples=30)

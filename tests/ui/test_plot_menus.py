@@ -37,7 +37,7 @@ from desktop.ui.plots.sweep_plots import BreakpointPicture, EpsilonPlot
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
-from desktop.ui.workers import program_thread
+from desktop.ui.workers import MainThread
 
 #: What paints itself and is no plot.
 OTHERS = {
@@ -104,7 +104,7 @@ def made(kind: type[QWidget]) -> Any:
             from desktop.ui.plots.timeline_tiles import Tiles
             from desktop.workbench.jobs import Lane
 
-            lane = Lane("tiles", latest=True, deliver=program_thread().deliver)
+            lane = Lane("tiles", latest=True, deliver=MainThread().deliver)
             plot = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), Navigation())
         case name:
             raise AssertionError(

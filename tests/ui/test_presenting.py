@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +31,7 @@ from desktop.ui.presentation import KEYS, Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK
 from desktop.ui.trace_page import TracePage
+from desktop.workbench.jobs import Job
 from desktop.workbench.model import NamedView, ReportChoices, View
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
@@ -565,3 +568,29 @@ def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presenta
     keys(qtbot, view, "s")
     assert shown.speaker is None and window.presentation is shown
     keys(qtbot, shown, "s")
+
+
+def test_a_presentation_that_ends_while_it_reads_is_freed_in_the_windows_thread(
+    qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, go = threading.Event(), threading.Event()
+
+    def read(_snapshot: object, job: Job, _span: object) -> None:
+        started.set()
+        assert go.wait(10)
+        job.step(0, 1)
+
+    monkeypatch.setattr("desktop.ui.presentation.read_bars", read)
+    window.present()
+    shown = window.presentation
+    shown.figure = "timeline"
+    shown._redraw()
+    assert started.wait(10)
+    freed: list[threading.Thread] = []
+    weakref.finalize(shown, lambda: freed.append(threading.current_thread()))
+    shown.close()
+    del shown
+    qtbot.wait(100)  # Qt frees its part
+    go.set()
+    qtbot.waitUntil(lambda: bool(freed))
+    assert freed == [threading.main_thread()]

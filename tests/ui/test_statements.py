@@ -41,7 +41,7 @@ from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.plots.timeline_rows import TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import OpenTimeline, TimelineView
-from desktop.ui.workers import program_thread
+from desktop.ui.workers import MainThread
 from desktop.workbench.jobs import Lane
 from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import Annotation
@@ -386,7 +386,7 @@ def test_the_timeline_states_what_its_figure_states(
         made = replace(made, bars=found)
         timeline = open_timeline(store, Rules())
         assert found is not None and timeline is not None
-        lane = Lane("tiles", latest=True, deliver=program_thread().deliver)
+        lane = Lane("tiles", latest=True, deliver=MainThread().deliver)
         navigation = Navigation()
         navigation.reset(made.curve.start, made.curve.start + made.curve.duration)
         view = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), navigation)

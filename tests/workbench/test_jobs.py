@@ -233,3 +233,46 @@ def test_a_closed_lane_takes_no_work() -> None:
     job = lane.submit("late", told.append, told.append, told.append, told.append)
     assert job.cancelled and not lane.busy and not told
     lane.close()
+
+
+class Held:
+    """What says in which thread its last reference went."""
+
+    def __init__(self, gone: list[threading.Thread]) -> None:
+        self._gone = gone
+
+    def __del__(self) -> None:
+        self._gone.append(threading.current_thread())
+
+    def take(self, *_: object) -> None:
+        """An answer."""
+
+
+@pytest.mark.parametrize("way", ["done", "cancelled", "closed", "not begun"])
+def test_the_work_and_its_answers_are_freed_in_the_owners_thread(mailbox: Mailbox, way: str) -> None:
+    """Of a window that has closed they may be the last that holds it."""
+    lane = Lane("test", latest=False, deliver=mailbox.deliver)
+    started, go = threading.Event(), threading.Event()
+    gone: list[threading.Thread] = []
+
+    def wait(job: Job) -> None:
+        started.set()
+        assert go.wait(10)
+
+    def submit() -> None:
+        held = Held(gone)
+        lane.submit("test", lambda job: (wait(job), held)[0], held.take, held.take)
+
+    if way == "not begun":
+        lane.submit("first", wait, print, fail)
+        assert started.wait(10)
+    submit()
+    assert started.wait(10)
+    if way in ("cancelled", "not begun"):
+        lane.cancel()
+    if way == "closed":
+        lane.close(wait=False)
+    go.set()
+    lane.close()
+    mailbox.empty()
+    assert gone == [threading.current_thread()]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from desktop.core.arrays import AnyArray, Ints
-from desktop.data.events import TABLES, EventSource, Location
+from desktop.data.events import TABLES, Location
 from desktop.data.store import TraceStore
 
 Columns = dict[str, AnyArray]
@@ -16,9 +16,15 @@ ROWS = 1 << 16
 
 
 class Cursor:
-    """The rows of one table and location, taken in order of time."""
+    """The rows of one table and location, taken in order of time.
 
-    def __init__(self, source: EventSource, table: str, location: int) -> None:
+    Raises
+    ------
+    StoreError : they are damaged, such as out of order.
+    """
+
+    def __init__(self, source: TraceStore, table: str, location: int) -> None:
+        self._source = source
         self._table, self._names = TABLES[table], tuple(TABLES[table])
         self._key = "begin" if table == "collectives" else "time"
         self._blocks = source.blocks(table, location, rows=ROWS)
@@ -28,7 +34,10 @@ class Cursor:
         block = next(self._blocks, None)
         if block is None:
             return {name: np.empty(0, kind) for name, kind in self._table.items()}
-        return dict(zip(self._names, block, strict=True))
+        rows = dict(zip(self._names, block, strict=True))
+        if np.any(np.diff(rows[self._key]) < 0):
+            raise self._source.damaged("its rows are out of order")
+        return rows
 
     def ahead(self) -> int | None:
         """The time of the last of the next rows; None: there are no more."""
@@ -48,7 +57,7 @@ class Cursor:
             self._pending = self._read()
 
 
-def stretches(source: EventSource, location: int, *tables: str) -> Iterator[tuple[int, dict[str, Columns]]]:
+def stretches(source: TraceStore, location: int, *tables: str) -> Iterator[tuple[int, dict[str, Columns]]]:
     """The rows of the `tables` of a location, in stretches of about `ROWS` rows at most each, with the last
     time of the stretch. Times are as recorded, and each lies in one stretch only."""
     cursors = {table: Cursor(source, table, location) for table in tables}
