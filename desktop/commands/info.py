@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from desktop.commands.run_options import add_formats, adder, open_settled, settle
 from desktop.commands.terminal import column, outcome, print_doubt, print_json
 from desktop.core.plain import JSON
-from desktop.core.units import si
+from desktop.core.units import brief
 from desktop.printing import printable
 from desktop.remote import named
 
@@ -38,7 +38,7 @@ def _print_info(facts: JSON) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
     name = printable(source["name"])
     print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
-    print(f"duration        {si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
+    print(f"duration        {brief(facts['duration_s'])}, {facts['ticks_per_second']:g} ticks per second")
     totals = facts["totals"]
     print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
     print(
@@ -49,7 +49,7 @@ def _print_info(facts: JSON) -> None:
     print(
         f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
         f"{clock['violations_after']} after repair ({clock['repair']})"
-        + (f", by {si(clock['most_before_s'])}s at most as recorded" if clock["violations_before"] else "")
+        + (f", by {brief(clock['most_before_s'])} at most as recorded" if clock["violations_before"] else "")
     )
     if facts["locations"]:
         print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from desktop.commands.run_options import add_run, check_budget, open_run, settle
 from desktop.commands.terminal import outcome, picked, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.plain import JSON
-from desktop.core.units import count, si
+from desktop.core.units import brief, count
 from desktop.data.naming import listed
 from desktop.printing import printable
 
@@ -84,17 +84,17 @@ def _level_lines(number: int, level: Level, phases: PhaseFit, firm: Sequence[Fir
     """A loop as a person reads it."""
     loop = level.loop
     yield f"level {number}: {printable(level.sentence, 200)}"
-    yield f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}"
+    yield f"  from {brief(loop.bounds[0])} to {brief(loop.bounds[-1])}, by {_BY[level.by]}"
     inner = ", ".join(
-        f"{si(x)}s" + ("" if one is None else f" ({one.words})")
+        brief(x) + ("" if one is None else f" ({one.words})")
         for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
     )
     yield f"  one iteration: {count(phases.n, 'phase')}{inner and f', breakpoints at {inner}'}"
     for one in level.odd:
         ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
         region = f", in {printable(one.region, 40)}" if one.region else ""
-        place = f"number {one.index + 1} at {si(one.start_s)}s"
-        yield f"  odd: {place}, {si(one.excess_s)}s longer{ranks}{region}"
+        place = f"number {one.index + 1} at {brief(one.start_s)}"
+        yield f"  odd: {place}, {brief(one.excess_s)} longer{ranks}{region}"
     if level.odd_count > len(level.odd):
         yield f"  and {level.odd_count - len(level.odd)} more odd ones"
 

@@ -20,7 +20,7 @@ from desktop.commands.terminal import (
 )
 from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
-from desktop.core.units import si
+from desktop.core.units import brief
 from desktop.printing import printable
 from desktop.remote import named
 
@@ -204,7 +204,7 @@ def _print_phases(
             if landmarks:
                 exact = abs(landmarks[0].time_s - model.breaks[k]) <= NEAR * curve.duration
                 ends = "ends" if exact else "could as well end"
-                print(f"phase {k} {ends} where {landmarks[0].text}, at {si(landmarks[0].time_s)}s")
+                print(f"phase {k} {ends} where {landmarks[0].text}, at {brief(landmarks[0].time_s)}")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.words}")
@@ -239,7 +239,7 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     if model.note:
         print(model.note)
     for name, seconds in basis_in_words(model).items():
-        print(f"{name[:-2].replace('_', ' ')} {si(seconds, 5)}s")
+        print(f"{name[:-2].replace('_', ' ')} {brief(seconds, 5)}")
     if model.model == "mixed":
         both = "its epsilon and the smallest over the largest error weight"
         print(f"{both} that of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")

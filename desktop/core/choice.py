@@ -29,7 +29,7 @@ from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, SHORTEST, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep
-from desktop.core.units import si
+from desktop.core.units import brief
 
 #: Bins of the run, most phases of fits whose breakpoints are candidates, and most phases of a choice.
 BINS, SWEEP, MOST = 1024, 20, 40
@@ -358,7 +358,7 @@ def _reason(breakpoints: tuple[Breakpoint, ...], looked_at: int) -> str:
 
 def _place(one: Breakpoint) -> str:
     event = "" if one.event is None else f" ({one.event.text})"
-    return f"{si(one.time_s)}s{event}"
+    return f"{brief(one.time_s)}{event}"
 
 
 def _against(rival: tuple[Breakpoint, ...], best: tuple[Breakpoint, ...], worse: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from desktop.core.charges import Charges
 from desktop.core.root_causes import BALANCED, LITTLE, WORTH, Cause, Naming, causes
-from desktop.core.units import capital, grouped, mean_number, percent, si
+from desktop.core.units import brief, capital, grouped, mean_number, percent
 
 #: A phase in which less than this part of the processors compute has no efficiencies in its sentence.
 COMPUTES = 0.01
@@ -26,11 +26,9 @@ def describe(cause: Cause, words: Naming) -> str:
 
 
 def _total(lost_s: float) -> str:
-    """``1.72 proc·s``; no prefix makes seconds longer."""
-    if lost_s >= 1000:
-        return f"{grouped(float(f'{lost_s:.3g}'))} proc·s"
-    value, prefix = si(lost_s, 3).split(" ")
-    return f"{value} proc·{prefix}s"
+    """``1.72 proc·s``"""
+    value, _, unit = brief(lost_s, 3).rpartition(" ")
+    return f"{value} proc·{unit}"
 
 
 def _times(cause: Cause) -> str:

@@ -13,7 +13,7 @@ from desktop.core.envelope import envelope
 from desktop.core.frames import TABLES, ArrayTable, array_table, frame
 from desktop.core.phases import TERMS, PhaseFit
 from desktop.core.quantity import PROCESSORS, CurveQuantity
-from desktop.core.units import si
+from desktop.core.units import brief
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,7 +72,7 @@ class Firm(NamedTuple):
     @property
     def words(self) -> str:
         """The interval and `text`."""
-        return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
+        return f"{brief(self.low_s)} to {brief(self.high_s)}, {self.text}"
 
 
 def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:

@@ -19,7 +19,7 @@ import numpy as np
 from desktop.core.accounts import Account
 from desktop.core.arrays import Flags, Floats
 from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
-from desktop.core.units import capital, count, grouped, percent, quantity, si
+from desktop.core.units import brief, capital, count, percent, quantity
 from desktop.core.wait_tree import FAMILIES
 
 #: A location is named if it holds more than this part of a cause.
@@ -262,12 +262,6 @@ def _one(text: str) -> bool:
     return not text.startswith(("ranks ", "all ", "the others")) and ", " not in text and " and " not in text
 
 
-def _short(value_s: float) -> str:
-    """A time with two digits."""
-    rounded = float(f"{value_s:.2g}")
-    return f"{grouped(rounded)} s" if rounded >= 1000 else f"{si(rounded, 3)}s"
-
-
 def _others(group: Group, words: Naming, *but: int) -> str:
     """The other locations that take part beside `but`: ``the others``, or the only one by name."""
     others = [i for i in np.flatnonzero(group.taking_part).tolist() if i not in but]
@@ -369,7 +363,7 @@ def _moved(group: Group) -> tuple[int, int]:
 
 def _says_small(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
-    each = f"{'each ' if times > 1 else ''}taking {_short(cause.group.total_s / times)} of processor time"
+    each = f"{'each ' if times > 1 else ''}taking {brief(cause.group.total_s / times, 2)} of processor time"
     of = f"of {quantity(size / times, 'B', 3)}{' on average' if times > 1 else ''}"
     far = ""
     if cause.group.total_s > LATENCY_S * times:
@@ -479,11 +473,11 @@ def _says_start(cause: Cause, words: Naming) -> str:
     apart = float(late[of.is_processor].max()) - first
     group, since = cause.group, "into this part of the run" if part else "after the first one"
     if group.account == NOT_BEGUN and cause.named and group.direct_s >= 0.1 * group.total_s:
-        start = f"begins {_short(float(late[group.top]) - first)} {since}"
+        start = f"begins {brief(float(late[group.top]) - first, 2)} {since}"
         if late[group.top] >= (1 - 1e-9) * of.duration_s:
             start = "has not begun yet"
         return f"{capital(_who(cause, words))} {start}, and the others wait for it{_call(cause, words)}"
-    begins = f": some begin up to {_short(apart)} {since if part else 'after others'}"
+    begins = f": some begin up to {brief(apart, 2)} {since if part else 'after others'}"
     begins = begins if apart > 0.05 * of.duration_s else ""
     call = _call(cause, words) if group.account != NOT_BEGUN else ""
     return f"The start of the program takes the time{call}{begins}"

@@ -21,7 +21,7 @@ from desktop.core.charges import ENDING, NOT_BEGUN, Charges, RunCosts
 from desktop.core.labels import ACCOUNTS
 from desktop.core.matching import NONE
 from desktop.core.root_causes import NAMED, Naming
-from desktop.core.units import seconds, si
+from desktop.core.units import brief, seconds
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment
@@ -73,7 +73,7 @@ class CostDifference:
         text = f"{text} {_signed(self.total_s)}"
         if 0.1 <= self.waits_s / self.total_s <= 1:
             who = f" for {self.location}" if self.location else ""
-            return f"{text} ({_time(abs(self.waits_s))} of it waiting{who})"
+            return f"{text} ({brief(abs(self.waits_s), 3)} of it waiting{who})"
         return f"{text} ({self.location})" if self.location else text
 
 
@@ -136,7 +136,9 @@ def explain_differences(alignment: Alignment) -> list[str]:
             )
             continue
         ratio = run.curve.duration / reference.curve.duration
-        text = f"{head}, {_time(abs(longer))} {'longer' if longer > 0 else 'less'} than {reference.name}{at}"
+        text = (
+            f"{head}, {brief(abs(longer), 3)} {'longer' if longer > 0 else 'less'} than {reference.name}{at}"
+        )
         large = [one for one in parts if abs(one.total_s) >= WORTH * abs(longer)] or parts[:1]
         towards = [one for one in large if one.total_s * longer > 0][:MOST]
         against = [one for one in large if one.total_s * longer < 0][:MOST]
@@ -163,12 +165,8 @@ def _by_phase(alignment: Alignment, k: int, longer: float) -> list[str]:
     return [f"By phase: {', '.join(texts)}."] if texts else []
 
 
-def _time(value_s: float) -> str:
-    return f"{si(value_s, 3)}s"
-
-
 def _signed(value_s: float) -> str:
-    return f"{'+' if value_s > 0 else '−'}{_time(abs(value_s))}"
+    return f"{'+' if value_s > 0 else '−'}{brief(abs(value_s), 3)}"
 
 
 def _list(parts: Sequence[CostDifference]) -> str:

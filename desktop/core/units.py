@@ -97,10 +97,12 @@ def mean_number(mean: float, most: float, digits: int = 3) -> str:
 
     >>> mean_number(7.5634, 16), mean_number(15.86, 16, 2), mean_number(15.999, 16), mean_number(2e-4, 4)
     ('7.56', '15.9', '16', 'fewer than 0.01')
+    >>> mean_number(150.3, 256, 2), mean_number(1023.2, 1024)
+    ('150', '1023')
     """
     if 0.0 < mean < 0.01:
         return "fewer than 0.01"
-    texts = (f"{mean:.{more}g}" for more in range(digits, digits + 4))
+    texts = (_rounded(mean, more) for more in range(max(digits, len(f"{mean:.0f}")), digits + 8))
     return next((text for text in texts if float(text) < most or mean >= most * (1 - 5e-4)), f"{mean:g}")
 
 
@@ -178,7 +180,8 @@ def read_seconds(text: str) -> float | None:
 def seconds(value: float) -> str:
     """A time in a sentence of a report, whatever the window's unit: ``6 s``, ``12.34 ms``."""
     of = scale(min(abs(value), 1.0), "s")
-    return f"{format_number(value / of.factor)} {of.symbol}"
+    number = grouped(value) if abs(value) >= 1000 else format_number(value / of.factor)
+    return f"{number} {of.symbol}"
 
 
 def common(values: Iterable[float], unit: str) -> Scale:
@@ -251,11 +254,26 @@ def left(seconds: float) -> str:
 def si(value: float, digits: int = 4, largest: float | None = None) -> str:
     """A number and an SI prefix, for a unit to follow; the prefix is that of the value, or of `largest`.
 
-    >>> si(0.0000123) + "s", si(-2.5) + "s", si(0.0) + "s"
-    ('12.3 µs', '-2.5 s', '0 s')
+    >>> si(0.0000123) + "s", si(-2.5) + "s", si(0.0) + "s", si(0.99996, 3) + "s", si(0.15, 1) + "s"
+    ('12.3 µs', '-2.5 s', '0 s', '1 s', '200 ms')
     """
-    most = abs(value) if largest is None else largest
+    most = float(f"{abs(value) if largest is None else largest:.{digits}g}")
     if most == 0 or not math.isfinite(value):
         return f"{value:g} "
     exponent = max(-12, min(12, 3 * math.floor(math.log10(most) / 3)))
-    return f"{value / 10.0**exponent:.{digits}g} {_PREFIXES[exponent]}"
+    return f"{_rounded(value / 10.0**exponent, digits)} {_PREFIXES[exponent]}"
+
+
+def brief(value_s: float, digits: int = 4) -> str:
+    """A time as by `si`, but no prefix makes seconds longer.
+
+    >>> brief(0.35), brief(12345, 3), brief(999.96)
+    ('350 ms', '12 300 s', '1 000 s')
+    """
+    rounded = float(f"{value_s:.{digits}g}")
+    return f"{grouped(rounded)} s" if abs(rounded) >= 1000 else f"{si(value_s, digits)}s"
+
+
+def _rounded(value: float, digits: int) -> str:
+    """So many significant digits, without an exponent and zeros at the end."""
+    return f"{float(f'{value:.{digits}g}'):.12g}"

@@ -59,7 +59,7 @@ from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock, columns
 from desktop.core.ideal import STUCK, ideal_duration
 from desktop.core.open_regions import BEGIN, END
-from desktop.core.units import si
+from desktop.core.units import brief
 from desktop.data.call_tables import (
     CallParts,
     Calls,
@@ -633,10 +633,10 @@ class Causality:
         off, unit = int(doubted.sum()), 1.0 / self._store.ticks_per_second
         sentence = f"The clocks contradict each other in {self._violations} of {self._checked} comparisons"
         if self._most < END:
-            sentence += f", by {si(self._most * unit, 3)}s at most"
+            sentence += f", by {brief(self._most * unit, 3)} at most"
         if off > DOUBTED * spoken.sum():
             return None, None, f"{sentence}, so it is not known who waited for whom.", 0
-        return spoken, waited, f"{sentence}, which may change waiting by {si(off * unit, 3)}s.", off
+        return spoken, waited, f"{sentence}, which may change waiting by {brief(off * unit, 3)}.", off
 
 
 def memory_needed(store: TraceStore) -> int:

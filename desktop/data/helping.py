@@ -12,7 +12,7 @@ import numpy as np
 from desktop.core.changes import MESSAGES, NONE, Changes, machine_words
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.plain import JSON
-from desktop.core.units import percent, si
+from desktop.core.units import brief, percent
 from desktop.data.causality import Causality
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Utilization
@@ -60,9 +60,9 @@ class Help:
     @property
     def sentence(self) -> str:
         """What it would save, in a sentence."""
-        saved, share = si(self.saved_s, 3), percent(self.share)
+        saved, share = brief(self.saved_s, 3), percent(self.share)
         most = ", at most," if self.bound else ""
-        return f"{self.label}: the run would take{most} {saved}s less, {share} of its time."
+        return f"{self.label}: the run would take{most} {saved} less, {share} of its time."
 
     def plain(self) -> JSON:
         """As plain values, for JSON."""

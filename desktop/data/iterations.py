@@ -20,7 +20,7 @@ from desktop.core.firmness import in_the_run, over_iterations
 from desktop.core.phase_stats import Firm
 from desktop.core.phases import PhaseFit, fit, sweep
 from desktop.core.selection import suggest
-from desktop.core.units import si
+from desktop.core.units import brief
 from desktop.data.events import RECEIVES, SENDS, Activity, EventKind
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -75,7 +75,7 @@ class Level:
     @property
     def sentence(self) -> str:
         loop, drift = self.loop, self.loop.drift
-        words = f"{loop.count} iterations of {si(loop.period)}s"
+        words = f"{loop.count} iterations of {brief(loop.period)}"
         if self.region:
             words += f", each begins with {self.region}"
         if abs(drift) >= 0.05:
@@ -85,7 +85,7 @@ class Level:
             worst = self.odd[0]
             words += (
                 f"; {self.odd_count} {'is' if self.odd_count == 1 else 'are'} odd, most of all number "
-                f"{worst.index + 1}, {si(worst.excess_s)}s longer than its neighbours"
+                f"{worst.index + 1}, {brief(worst.excess_s)} longer than its neighbours"
             )
         return words + "."
 

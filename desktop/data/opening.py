@@ -15,8 +15,8 @@ import numpy as np
 from platformdirs import user_cache_path
 
 from desktop.core.plain import JSON
+from desktop.core.units import brief
 from desktop.core.units import count as number_of
-from desktop.core.units import si
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
@@ -593,7 +593,7 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
         writer.report.add(
             "clocks contradict",
             "notice",
-            f"The clocks contradict {_contradicted(result)}, by {si(before.most * unit)}s at most; "
+            f"The clocks contradict {_contradicted(result)}, by {brief(before.most * unit)} at most; "
             f"{_remedy(result, applied, unit)}.",
             count=before.checks,
         )
@@ -617,23 +617,22 @@ def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
             "recorded"
         )
     steady, may_drift = (float(x.max(initial=0)) * unit for x in (result.off_if_steady, result.off))
-    bounds = [f"to {si(steady)}s if none drifts"] if result.repair == "shift" and np.isfinite(steady) else []
+    bounds = []
+    if result.repair == "shift" and np.isfinite(steady):
+        bounds.append(f"to {brief(steady)} if none drifts")
     if np.isfinite(may_drift):
-        bounds.append(f"to {si(may_drift)}s" + " if some do" * bool(bounds))
+        bounds.append(f"to {brief(may_drift)}" + " if some do" * bool(bounds))
     off = f"; then they agree {', '.join(bounds)}" if bounds else ""
-    most = si(float(np.abs(result.shift - result.shift[0]).max()) * unit)
+    most = brief(float(np.abs(result.shift - result.shift[0]).max()) * unit)
+    drifts, shift = "", f"a constant shift of up to {most}"
     if result.repair == "linear":
-        rates = result.drift - result.drift[0]
-        most = f"{most}s and a rate of up to {np.abs(rates).max() * 1e6:.3g} us in a second"
-        how = f"every clock drifts and gets a shift of up to {most}"
-    else:
-        how = f"every clock gets a constant shift of up to {most}s"
+        rates = np.abs(result.drift - result.drift[0]).max() * 1e6
+        shift = f"a shift of up to {most} and a rate of up to {rates:.3g} us in a second"
+        drifts = "drifts and "
     if applied:
         left = number_of(result.after.checks, "contradiction") if result.after.checks else "no contradiction"
-        return f"{how}, which leaves {left}{off}"
-    return f"{how} could repair that, but the trace has clock offsets of its own, which are kept".replace(
-        "gets a", "with a"
-    )
+        return f"every clock {drifts}gets {shift}, which leaves {left}{off}"
+    return f"{shift} of every clock could repair that, but the clock offsets of the trace itself are kept"
 
 
 @contextmanager

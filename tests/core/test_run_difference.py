@@ -123,6 +123,12 @@ def test_without_causes_durations_processors_and_phases_are_compared() -> None:
     ]
 
 
+def test_long_times_are_said_in_seconds() -> None:
+    assert explain_differences(align([held("old", 2000.0), held("new", 14345.0)])) == [
+        "new takes 14 345 s, 12 300 s longer than old (7.17 times)."
+    ]
+
+
 def test_equal_durations_with_other_parts() -> None:
     lazy = costs(
         2, (Account.COMPUTING, "relax", "rank 0", 1.0, 0.0), (Account.IO, "fwrite", "rank 1", 1.0, 0.0)
@@ -148,7 +154,7 @@ def forged(rows: list[list[object]]) -> list[list[list[object]]]:
     """Costs that do not fit the run."""
     account, *others = rows[0]
     longer, strange, endless = [account, *others[:2], 1e9, 0], [77, *others], [account, *others[:2], "inf", 0]
-    return [[longer, *rows[1:]], [strange, *rows[1:]], [endless, *rows[1:]], []]
+    return [*([one, *rows[1:]] for one in (longer, strange, endless, [float("inf"), *others])), []]
 
 
 @pytest.mark.usefixtures("own_places")
