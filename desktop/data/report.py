@@ -325,7 +325,8 @@ def compose(
     stories: list[list[Slide]] = []
     pictures, several, finding = 0, len(subjects) > 1, ""
     for k, subject in enumerate(subjects):
-        run = _Run(subject, contents, Share(progress, k / len(subjects), (k + 1) / len(subjects)), stop)
+        of = Share(progress, k / len(subjects), (k + 1) / len(subjects))
+        run = _Run(subject, contents, Share(of, 0, 0.9) if several else of, stop)
         runs.append(run)
         of_run = run.sections(pictures)
         sections += [Section(subject.title, (), 1), *of_run] if several else of_run
@@ -333,7 +334,7 @@ def compose(
         pictures += sum(isinstance(block, Picture) for section in of_run for block in section.blocks)
         program = frozenset(region.name for region in run.store.regions)
         curve = run.material.curve
-        costs = run.costs() if compare is not None and len(subjects) > 1 else None
+        costs = run.costs(Share(of, 0.9, 1)) if compare is not None and several else None
         phased.append(Phased(subject.title, curve, run.material.fit, program, costs=costs))
         finding = finding or run.finding()
         run.forget()
@@ -543,11 +544,11 @@ class _Run:
         """Free what has been used."""
         self.statistics, self.stats, self.ranges = Statistics(self.store), [], []
 
-    def costs(self) -> RunCosts | None:
+    def costs(self, progress: Progress) -> RunCosts | None:
         """Where the time goes, if statistics are in the report."""
-        return (
-            costs(self.statistics, self.use, self.material.curve.span) if self.contents.statistics else None
-        )
+        if not self.contents.statistics:
+            return None
+        return costs(self.statistics, self.use, self.material.curve.span, progress)
 
     def name(self, location: int) -> str:
         return location_name(self.store.locations[location])

@@ -48,6 +48,7 @@ from desktop.data.report import (
     compose,
     to_html,
 )
+from desktop.data.root_causes import costs
 from desktop.data.slides import to_pptx
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
@@ -299,6 +300,23 @@ def test_breaks_over_the_runs_that_are_compared_have_their_numbers(monkeypatch: 
         breaks = gather(subjects[0])[0].fit.breaks
     rows = cells(report, "Breakpoints of first").rows
     assert rows == (("1", f"{breaks[1]:.9g}", known.words), ("2", f"{breaks[2]:.9g}", "–"))
+
+
+def test_a_report_can_be_cancelled_while_it_looks_for_why_its_runs_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    progress = Progress()
+
+    def cancelled(*arguments: Any) -> None:
+        progress.cancel()
+        costs(*arguments)
+        pytest.fail("it went on")
+
+    monkeypatch.setattr("desktop.data.report.costs", cancelled)
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
+        subjects = [Subject(store, name, model="constant", n=3) for name in ("first", "second")]
+        with pytest.raises(Cancelled):
+            compose(subjects, compare=lambda _: None, progress=progress)
 
 
 def test_breaks_by_hand_and_locked_ones() -> None:
