@@ -308,6 +308,7 @@ def read_array(
     Raises
     ------
     TableError : it cannot be read, a level is no number, or the response is ambiguous.
+    ExperimentError : it is a journal, and the description beside it cannot be used.
     """
     sheet = _Sheet.read(Path(path)).counting
     response = response or _first_response(sheet, _described(sheet))

@@ -546,10 +546,8 @@ class Rerun:
         ops = self._ops
         for i in active[spent[active] <= 0].tolist():  # those that did not compute do it at the begin
             marks = np.flatnonzero(ops.kind[ops.first[i] : ops.last[i]] == machine.MARK)
-            alive = (self.breakpoints > self._born[i]) & (self.breakpoints < self._died[i])
-            # Breakpoints in a call that began before the analysed part have no mark.
-            before = int(alive[:k].sum()) - (int(alive.sum()) - marks.size)
-            busy[self._stretches(i)[marks[before - 1] + 1 if before > 0 else 0]] += mean
+            before = int(np.count_nonzero(self.breakpoints[:k] > self._born[i]))
+            busy[self._stretches(i)[marks[before - 1] + 1 if before else 0]] += mean
 
     def curve(self, went: Floats, busy: Floats, calls: bool, duration_s: float) -> StepCurve | None:
         """Processors that compute, from the begin of the curve to the predicted end; `calls`: whether time in
