@@ -147,33 +147,37 @@ def meet_in_order(time: Ints, peer: Ints, when: Ints, end_peer: Ints, row: Ints)
 
 @kernel
 def outer_calls(
-    time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, open_count: Ints, depth: int, since: int,
-    outer: int, n: int, begin: Ints, end: Ints, regions: AnyArray,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """Intervals (room,) in which any region that `speaks` is open, with the outermost one, from the n-th on.
-    Returns n, -1 if there is not enough room, and the state for the next block; `open_count` (regions,)
-    counts open regions."""
+    time: Ints, kind: Bytes, region: AnyArray, speaks: Bytes, open_count: Ints, depth: int, calls: int,
+    since: int, outer: int, n: int, begin: Ints, end: Ints, regions: AnyArray,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """Intervals (room,) in which any call is open, with the outermost one, from the n-th on; and those of
+    states in which none is. `speaks` (regions,): 1 of calls, 2 of states, else 0. Returns n, -1 if there is
+    not enough room, and the state for the next block; `open_count` (regions,) counts open regions."""
     for i in range(time.size):
         r = np.int64(region[i])
         if not speaks[r]:
             continue
+        call = speaks[r] == 1
         if kind[i] == 0:
             open_count[r] += 1
             depth += 1
-            if depth == 1:
+            calls += call
+            if (calls if call else depth) == 1:
                 since = time[i]
                 outer = int(r)
         elif open_count[r] > 0:
             open_count[r] -= 1
             depth -= 1
-            if depth == 0:
+            calls -= call
+            if (calls if call else depth) == 0 and outer >= 0:
                 if n == begin.size:
-                    return -1, depth, since, outer
+                    return -1, depth, calls, since, outer
                 begin[n] = since
                 end[n] = time[i]
                 regions[n] = outer
                 n += 1
-    return n, depth, since, outer
+                outer = -1
+    return n, depth, calls, since, outer
 
 
 @kernel

@@ -248,13 +248,8 @@ class Causality:
         """Go through the events of each location: its calls, and the ticks computed before operations."""
         store, operations = self._store, self.operations
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
-        # Paraver's states enclose calls, whose names say more; Idle is outside of them.
-        states = [
-            region.synthetic and region.paradigm == "paraver" and region.name.strip().lower() != "idle"
-            for region in store.regions
-        ]
-        if speaks[~np.array(states, bool)].any():
-            speaks[states] = 0
+        # Paraver's states enclose calls, whose names say more.
+        speaks[[region.synthetic and region.paradigm == "paraver" for region in store.regions]] *= 2
         accounts = accounts_of_classes(self.rules)
         #: classes of locations whose clocks run at another rate, as rounded lengths would not add up
         self.exact: dict[int, Intervals] = {}
@@ -653,12 +648,12 @@ class _OuterCalls:
     def __init__(self, store: TraceStore, speaks: Bytes, columns: Sequence[AnyArray]) -> None:
         self._store, self._speaks, self._columns = store, speaks, columns
         self._opened = np.zeros(speaks.size, np.int64)
-        self._depth, self._since, self._outer, self._n = 0, 0, -1, 0
+        self._depth, self._calls, self._since, self._outer, self._n = 0, 0, 0, -1, 0
 
     def take(self, time: Ints, kind: Bytes, region: NDArray[np.uint32], _innermost: object) -> None:
-        self._n, self._depth, self._since, self._outer = wait_kernels.outer_calls(
-            time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, self._n,
-            *self._columns,
+        self._n, self._depth, self._calls, self._since, self._outer = wait_kernels.outer_calls(
+            time, kind, region, self._speaks, self._opened, self._depth, self._calls, self._since,
+            self._outer, self._n, *self._columns,
         )  # fmt: skip
         if self._n < 0:
             raise self._store.damaged("there are more calls than its summary says")

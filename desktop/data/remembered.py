@@ -46,7 +46,7 @@ from desktop.errors import DesktopError
 from desktop.progress import Progress
 
 #: To be increased when accounts, causes or explanations of a run, or their form here, change.
-VERSION = 7
+VERSION = 8
 FILES, BYTES = 200, 1 << 26
 #: Most bytes for a run and its phases, unpacked.
 MOST = 1 << 24
@@ -188,7 +188,7 @@ def costs_of(
         return None
     key = _key(store, Ranges(use.rules, span, ("costs",), {}))
     titles = {*map(int, Account), NOT_BEGUN, ENDING}
-    with suppress(OSError, ValueError, TypeError, RecursionError):
+    with suppress(OSError, ValueError, TypeError, ArithmeticError, RecursionError):
         processors, rows = json.loads(inflated(_in_cache(store, key), MOST))
         times = {
             (int(a), str(region), str(where)): np.array([own, waits]) for a, region, where, own, waits in rows

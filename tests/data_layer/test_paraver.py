@@ -521,6 +521,29 @@ def test_what_is_not_created_is_absent_and_init_and_finalize_are_the_start_and_t
     assert lost == [("end", "MPI_Finalize", 50 + 10 + 20), ("start", "MPI_Init", 50 + 10)]
 
 
+@pytest.mark.parametrize("calls", [True, False])
+def test_a_thread_without_events_of_its_calls_waits_in_its_states(tmp_path, calls):
+    """As soon as another thread had such events, its waiting was said to be the latency of the message."""
+    lines = [
+        "1:1:1:1:1:0:600:1", "1:1:1:1:1:600:620:4", "1:1:1:1:1:620:1000:1",
+        "1:2:1:2:1:0:100:1", "1:2:1:2:1:100:640:3", "1:2:1:2:1:640:1000:1",
+        "2:1:1:1:1:600:50000001:1", "2:1:1:1:1:620:50000001:0",
+        *(["2:2:1:2:1:100:50000001:2", "2:2:1:2:1:640:50000001:0"] if calls else []),
+        "3:1:1:1:1:600:605:2:1:2:1:100:640:8:5",
+    ]  # fmt: skip
+    lines.sort(key=lambda line: int(line.split(":")[5]))
+    import_lines(tmp_path, *lines, header="#Paraver (01/02/03 at 04:05):1000_ns:1(4):1:2(1:1,1:1),0")
+    with open_trace(tmp_path / "trace.prv") as store:
+        use, kept = build(store), Statistics(store)
+        (stats,) = kept.ranges([(0.0, 1e-6)], use, replay=True)
+        told = explain(kept, use, [0.0, 1e-6])
+    assert stats.accounts is not None
+    assert stats.accounts[:, [Account.LATE_SENDER, Account.MOVING]].tolist() == [[0, 20], [500, 40]]
+    first, _ = told.causes
+    assert (first.key, round(first.lost_s * 1e9)) == ("slow rank", 500)
+    assert f"in {'MPI_Recv' if calls else 'Waiting a message'} (" in first.sentence
+
+
 def test_without_states_the_calls_decide_thread_by_thread(tmp_path):
     events = ["2:1:1:1:{}:10:50000001:1", "2:1:1:1:{}:30:50000001:0", "2:1:1:1:{}:50:50000003:1000"]
     sink = import_lines(
