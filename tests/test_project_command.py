@@ -96,6 +96,8 @@ def test_every_n_is_fitted_around_locked_breakpoints(
 ) -> None:
     for row in run(capsys, "phases", project, "--max-n", 6)["sweep"]:
         assert any(abs(t - 0.012) < 1e-9 for t in row["breaks_s"]), row["n"]
+    assert cli.run(["phases", str(project), "--max-n", "1"]) == 1
+    assert "--max-n 1: with the locked breakpoints n is at least 2" in capsys.readouterr().err
 
 
 def test_a_fit_by_the_curve_alone_stays_one_with_another_n(

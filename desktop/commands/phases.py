@@ -73,9 +73,13 @@ def main(options: argparse.Namespace) -> int:
 def _print_sweep(
     curve: StepCurve, options: argparse.Namespace, landmarks: Landmarks | None, in_doubt_s: float | None
 ) -> None:
+    from desktop.core.phases import least_n
     from desktop.core.selection import search
 
     phases, to = options.phases, options.max_n
+    least = least_n(phases.model, phases.locked)
+    if to < least:
+        raise ValueError(f"--max-n {to}: with the locked breakpoints n is at least {least}")
     result, suggestion = search(
         curve, phases.model, locked=phases.locked, to=to, landmarks=landmarks, basis=phases.basis
     )

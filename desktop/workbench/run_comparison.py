@@ -214,6 +214,7 @@ class RunComparison(Bench[ComparisonSnapshot]):
         if request == self._last_request[: len(request)]:
             return
         self._last_request = request
+        self._charging.cancel()
         if len(requests) < 2:
             self._comparing.cancel()
             self._show(
@@ -244,7 +245,6 @@ class RunComparison(Bench[ComparisonSnapshot]):
         def failed(error: BaseException) -> None:
             self._show(problem=problem_text(error, OSError) if watched else "", refining=False, task=None)
 
-        self._charging.cancel()
         self._show(refining=watched)
         self._comparing.submit(
             "Comparing",

@@ -13,7 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from desktop.core.arrays import Bytes
 from desktop.core.envelope import envelope
@@ -24,7 +24,7 @@ from desktop.data.naming import run_name
 from desktop.errors import CurveError, DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench, changed
-from desktop.workbench.history import Branch, History
+from desktop.workbench.history import AnyBranch, Branch, History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
@@ -101,6 +101,9 @@ PARKED = 4
 NAMED = 8
 #: Breakpoints set by hand come no closer to each other than this share of the run.
 CLOSEST = 1e-6
+#: Fields of a project that depend on its curve.
+_OF_CURVE = ("phases", "rules", "limit", "aside", "curve")
+_Go: TypeAlias = "Callable[[AnyBranch], AnyBranch | None]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -1092,26 +1095,32 @@ class Workbench(EditBench[Snapshot, Project]):
         self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def _keep_rules(self) -> None:
-        """Take back a change of rules or of the limit (also an undone one) whose curve was not finished."""
-        run = self.snapshot.run
+        """Take back a change of rules or of the limit (also an undone one) whose curve was not finished; what
+        else was edited since stays."""
+        run, newest = self.snapshot.run, self.project
+        self._choosing = None
         if run is None or self._is_of(run):
             return
-        for go, turn_back in (
-            (self.history.back, self.history.forth),
-            (self.history.forth, self.history.back),
-        ):
-            gone = 0
-            while not self._is_of(run) and go(self.branch) is not None:
-                gone += 1
-            if self._is_of(run):
-                break
-            for _ in range(gone):
-                turn_back(self.branch)
-        else:  # it was undone, and another edit made since
+        if self._gone_to(run, self.history.back, self.history.forth):
+            of_curve = {name: getattr(self.project, name) for name in _OF_CURVE}
+            if (kept := replace(newest, **of_curve)) != self.project:
+                self.branch.edit("keep other edits", kept)
+        elif not self._gone_to(run, self.history.forth, self.history.back):
+            # It was undone, and another edit made since.
             kept = limited(self.project, run.limit, run.whole.curve.span)
             self.branch.value = replace(kept, rules=run.rules, curve=run.name)  # no step of undo
         self._resolve(project=replace(self.project, view=self._view))
         self.sharpen()
+
+    def _gone_to(self, run: TraceRun, go: _Go, turn_back: _Go) -> bool:
+        """Go through the history to a project that asks for a run; if there is none, stay."""
+        gone = 0
+        while not self._is_of(run) and go(self.branch) is not None:
+            gone += 1
+        if not (found := self._is_of(run)):
+            for _ in range(gone):
+                turn_back(self.branch)
+        return found
 
     def _is_of(self, run: TraceRun) -> bool:
         """Whether a run is the one that the project asks for."""

@@ -11,11 +11,18 @@ from pptx import Presentation
 from PySide6.QtWidgets import QPlainTextEdit
 
 from desktop import cli, resources
+from desktop.core.effects import analyse
+from desktop.data.answer import MeasuredResponse
 from desktop.data.experiment import Plan, read_experiment, read_journal
+from desktop.data.report import Looks, ReportTable
 from desktop.data.runner import Runner
+from desktop.data.runs import read_runs
+from desktop.progress import Progress
 from desktop.ui.experiment.new import NewExperimentDialog
 from desktop.ui.experiment.parts import ErrandDialog
+from desktop.ui.experiment.report import compose
 from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.reporting import write
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.ui.scene import alone
 
@@ -61,6 +68,17 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
     assert len(files) == 8 and all(file.stat().st_size for file in files)
     assert cli.run([*words[:-2], "--plots", "cake"]) == 1
     assert "no chart 'cake'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["html", "pdf", "pptx"])
+def test_a_report_on_a_model_without_main_effects(qapp, tmp_path, kind):
+    table = read_runs(TABLE)
+    effects, measured = analyse(table.data, terms=((0, 1),)), MeasuredResponse.of(table)
+    report = compose("pairs", effects, measured.answer(effects), measured)
+    (factors,) = [b for s in report.sections if s.title == "Factors" for b in s.blocks]
+    assert isinstance(factors, ReportTable) and factors.heads[0] == "Factor" and not factors.rows
+    write(report, tmp_path / f"report.{kind}", Looks(), Progress())
+    assert (tmp_path / f"report.{kind}").stat().st_size > 10_000
 
 
 def test_a_report_of_a_table_is_that_of_the_window(qtbot, page, tmp_path, capsys):

@@ -10,6 +10,7 @@ import pytest
 
 from desktop.core.curve import StepCurve
 from desktop.data.curves import build_curve
+from desktop.data.events import Activity
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
 from desktop.workbench.keeping import ProjectStore, read_workspace
@@ -96,6 +97,31 @@ def test_a_curve_is_given_up_after_another_edit(slow: tuple[Workbench, Later]) -
     shown = bench.snapshot
     assert shown.run is before.run and shown.project == before.project and shown.fit == before.fit
     assert not shown.refining and bench.history.redo_label == f"fit the curve {CYCLES}"
+
+
+def test_what_else_was_edited_stays_when_a_curve_is_given_up(slow: tuple[Workbench, Later]) -> None:
+    bench, files = slow
+    phases = bench.project.phases
+    bench.set_curve(CYCLES)
+    bench.annotate("mine", 0.21)
+    bench.set_n(9)
+    bench.cancel_opening()
+    files.run()
+    for project in (bench.project, bench.snapshot.project):
+        assert [one.text for one in project.annotations] == ["mine"]
+        assert (project.curve, project.phases) == ("computing", phases)
+    bench.history.undo()
+    assert not bench.project.annotations and bench.project.curve == "computing" and not files.waiting
+
+
+def test_a_limit_that_was_given_up_chooses_no_phases(slow: tuple[Workbench, Later]) -> None:
+    bench, files = slow
+    bench.limit_to((0.209, 0.215))
+    bench.cancel_opening()
+    phases = bench.project.phases
+    bench.set_activity("MPI_Send", Activity.COMPUTING)
+    files.run()
+    assert bench.history.undo_label == "classify MPI_Send" and bench.project.phases == phases
 
 
 def test_a_curve_is_given_up_whose_last_edit_was_undone(slow: tuple[Workbench, Later]) -> None:

@@ -35,7 +35,7 @@ from desktop.workbench.run_comparison import (
     run_names,
 )
 from desktop.workbench.workbench import Workbench
-from tests.inline import Inline
+from tests.inline import Inline, Later
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -146,6 +146,21 @@ def test_a_run_that_is_gone_is_said_and_can_be_left_out(tmp_path: Path) -> None:
     assert "run0.csv is not at" in again.snapshot.problem and again.snapshot.alignment is None
     again.show_run(again.snapshot.entries[0].key, False)
     assert not again.snapshot.problem and again.snapshot.alignment is not None
+
+
+def test_costs_are_not_asked_for_where_nothing_is_left_to_compare(tmp_path: Path) -> None:
+    bench, projects, _ = made(tmp_path, 2)
+    later = Later()
+    run_comparison = RunComparison(bench, projects, executor=later)
+    run_comparison.watch(True)
+    later.waiting.pop(0)()
+    assert run_comparison.snapshot.alignment is not None and len(later.waiting) == 1, "costs are to come"
+    run_comparison.show_run(run_comparison.snapshot.keys[1], False)
+    for file in tmp_path.glob("run*.csv"):
+        file.unlink()
+    later.run()
+    left = run_comparison.snapshot
+    assert left.alignment is None and (left.sentences, left.task, left.problem) == ((), None, "")
 
 
 def test_pairs_are_kept_and_undone_with_the_project(tmp_path: Path) -> None:

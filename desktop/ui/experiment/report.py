@@ -98,7 +98,7 @@ def _sheet(
     columns, lines = rows
     selected = [next(c for c in columns if c.title == heading) for heading in titles]
     head, *body = cell_texts(table(columns, lines)[0], selected)
-    kept = [k for k in range(len(head)) if any(row[k] for row in body)]
+    kept = [k for k in range(len(head)) if not body or any(row[k] for row in body)]
     head, *body = ([row[k] for k in kept] for row in (head, *body))
     words = sum(k < left for k in kept)
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=words, note=note)
