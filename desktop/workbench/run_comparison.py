@@ -19,6 +19,7 @@ from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
+from desktop.remote import RemotePath
 from desktop.workbench.bench import Bench, changed, problem_text
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.keeping import ProjectStore, compared_trace
@@ -47,6 +48,8 @@ if TYPE_CHECKING:  # bring numba, which the window loads only after it is on scr
 
     #: A fit, and how firm its breakpoints are over runs of the same program.
     _Repeated: TypeAlias = tuple[PhaseFit | None, tuple[Firm | None, ...]]
+    #: Costs of runs, None if unknown, with what was asked for.
+    _Costs: TypeAlias = Sequence[tuple["_CostRequest", RunCosts | None]]
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
 MOST = 6
@@ -104,7 +107,7 @@ class RunComparison(Bench[ComparisonSnapshot]):
         super().__init__(ComparisonSnapshot(), deliver, lanes)
         self._bench, self._projects = bench, projects
         self._comparing, self._charging = self._lane("compare"), self._lane("costs")
-        self._costs: tuple[tuple[_CostRequest, RunCosts | None], ...] = ()
+        self._costs: _Costs = ()
         self._loaded: tuple[_LoadedRun, ...] = ()
         self._last_request: tuple[object, ...] = ()
         self._watched = False
@@ -222,7 +225,7 @@ class RunComparison(Bench[ComparisonSnapshot]):
                 problem="",
             )  # fmt: skip
             return
-        placed, loaded = self.snapshot.placement, self._loaded
+        placed, loaded, costs = self.snapshot.placement, self._loaded, self._costs
         path, current = self._projects.path, self._projects.current
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.
@@ -248,38 +251,30 @@ class RunComparison(Bench[ComparisonSnapshot]):
         self._show(refining=watched)
         self._comparing.submit(
             "Comparing",
-            lambda job: _answer(requests, comparison, loaded, placed, path, job, whole=watched),
+            lambda job: _answer(requests, comparison, loaded, placed, costs, path, job, whole=watched),
             done,
             failed,
             lambda task: self._show(task=task),
         )
 
     def _charge(self, runs: Sequence[KeptRun], path: Path | None) -> None:
-        """Say, beside the window, also why runs take longer."""
+        """Say, beside the window, also why runs take longer, where that is not known yet."""
         alignment, known = self.snapshot.alignment, self._costs
         assert alignment is not None
-        requests = [
-            _CostRequest(run.trace, run.project.rules, one.curve.span)
-            for run, one in zip(runs, alignment.runs, strict=True)
-        ]
+        requests = _cost_requests(runs, alignment)
+        if all(_known(known, request) for request in requests):
+            return
 
-        def work(job: Job) -> tuple[tuple[tuple[_CostRequest, RunCosts | None], ...], tuple[str, ...]]:
-            from desktop.core.run_difference import explain_differences
-
+        def work(job: Job) -> tuple[_Costs, tuple[str, ...]]:
             costs = []
             for k, request in enumerate(requests):
-                had = [one for asked, one in known if asked == request]
                 share = Share(job, k / len(requests), (k + 1) / len(requests))
-                costs.append(had[0] if had else load_costs(*request, path, share))
-            charged = zip(alignment.runs, costs, strict=True)
-            runs = tuple(replace(run, costs=one) for run, one in charged)
-            sentences = explain_differences(replace(alignment, runs=runs))
-            return tuple(zip(requests, costs, strict=True)), tuple(sentences)
+                costs.append((request, *(_known(known, request) or [load_costs(*request, path, share)])))
+            return tuple(costs), _sentences(runs, alignment, costs)
 
-        def done(outcome: tuple[tuple[tuple[_CostRequest, RunCosts | None], ...], tuple[str, ...]]) -> None:
+        def done(outcome: tuple[_Costs, tuple[str, ...]]) -> None:
             self._costs, sentences = outcome
-            if self.snapshot.alignment is alignment:
-                self._show(sentences=sentences, task=None)
+            self._show(sentences=sentences, task=None)
 
         def failed(error: BaseException) -> None:
             self._show(problem=problem_text(error, OSError), task=None)
@@ -296,6 +291,27 @@ class _CostRequest(NamedTuple):
     trace: TraceId
     rules: Rules | None
     span: tuple[float, float]
+
+
+def _cost_requests(runs: Sequence[KeptRun], alignment: Alignment) -> list[_CostRequest]:
+    return [
+        _CostRequest(run.trace, run.project.rules, one.curve.span)
+        for run, one in zip(runs, alignment.runs, strict=True)
+    ]
+
+
+def _known(costs: _Costs, request: _CostRequest) -> list[RunCosts | None]:
+    """The costs that were asked for with a request; none if they were not."""
+    return [cost for asked, cost in costs if asked == request]
+
+
+def _sentences(runs: Sequence[KeptRun], alignment: Alignment, costs: _Costs) -> tuple[str, ...]:
+    """How much longer runs take, and why as far as their costs are known."""
+    from desktop.core.run_difference import explain_differences
+
+    known = [next(iter(_known(costs, request)), None) for request in _cost_requests(runs, alignment)]
+    charged = zip(alignment.runs, known, strict=True)
+    return tuple(explain_differences(replace(alignment, runs=tuple(replace(r, costs=c) for r, c in charged))))
 
 
 @dataclass(frozen=True)
@@ -342,6 +358,7 @@ def _answer(
     comparison: Comparison,
     previous: Sequence[_LoadedRun],
     placed: Placement | None,
+    costs: _Costs,
     path: Path | None,
     job: Job,
     *,
@@ -350,7 +367,6 @@ def _answer(
     """Fields of the snapshot, if `whole`; else only what the plot of the shown run needs, of those runs that
     can be read."""
     from desktop.core.contrast import table
-    from desktop.core.run_difference import explain_differences
 
     loaded = []
     for k, request in enumerate(requests):
@@ -373,7 +389,7 @@ def _answer(
         "alignment": alignment,
         "placement": _drawable(contrast.placement),
         "cells": tuple(table(alignment)),
-        "sentences": tuple(explain_differences(alignment)),
+        "sentences": _sentences([one.run for one in requests], alignment, costs),
         "outdated": len(ours) - len(held),
     }
     return tuple(loaded), _repeated(requests, alignment), answer
@@ -469,7 +485,8 @@ def load_curve(
 def load_costs(
     trace: TraceId, rules: Rules | None, span: tuple[float, float], project: Path | None, progress: Progress
 ) -> RunCosts | None:
-    """Where the time of a range of a run goes (seconds); None if unknown. `project`: as in `load_curve`.
+    """Where the time of a range of a run goes (seconds); None if unknown, and of a trace on another machine,
+    which is not connected to again for that. `project`: as in `load_curve`.
 
     Raises
     ------
@@ -480,6 +497,8 @@ def load_costs(
     from desktop.data.utilization import Rules, build
 
     place = compared_trace(trace, project)
+    if isinstance(place, RemotePath):
+        return None
     with open_trace(place, progress, **asdict(trace.options)) as store:
         return costs_of(store, build(store, rules or Rules(), progress), span, progress)
 

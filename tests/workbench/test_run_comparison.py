@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.core.accounts import Account
+from desktop.core.charges import RunCosts
 from desktop.core.curve import StepCurve
 from desktop.errors import ProjectError
 from desktop.progress import Progress
+from desktop.remote import named
 from desktop.resources import samples
 from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import (
@@ -28,6 +31,7 @@ from desktop.workbench.run_comparison import (
     MOST,
     RunComparison,
     contrast,
+    load_costs,
     load_curve,
     load_phased,
     phased,
@@ -148,6 +152,21 @@ def test_a_run_that_is_gone_is_said_and_can_be_left_out(tmp_path: Path) -> None:
     assert not again.snapshot.problem and again.snapshot.alignment is not None
 
 
+def test_sentences_stay_whole_while_costs_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_trace: TraceId, _rules: object, span: tuple[float, float], *_: object) -> RunCosts:
+        return RunCosts(4.0, {(int(Account.COMPUTING), "relax", "0"): np.array([4 * (span[1] - span[0]), 0])})
+
+    monkeypatch.setattr("desktop.workbench.run_comparison.load_costs", load)
+    _, projects, run_comparison = made(tmp_path, 2)
+    projects.add_run(curve(tmp_path / "longer.csv", *[4] * 9))
+    run_comparison.refresh()
+    told: list[tuple[str, ...]] = []
+    run_comparison.subscribe(lambda _, new: told.append(new.sentences))
+    run_comparison.change(axis="normalised")
+    assert set(told) == {run_comparison.snapshot.sentences}, "and nothing shorter meanwhile"
+    assert any("computing in relax +3 s" in text for text in told[0])
+
+
 def test_costs_are_not_asked_for_where_nothing_is_left_to_compare(tmp_path: Path) -> None:
     bench, projects, _ = made(tmp_path, 2)
     later = Later()
@@ -161,6 +180,12 @@ def test_costs_are_not_asked_for_where_nothing_is_left_to_compare(tmp_path: Path
     later.run()
     left = run_comparison.snapshot
     assert left.alignment is None and (left.sentences, left.task, left.problem) == ((), None, "")
+
+
+def test_a_trace_elsewhere_is_not_connected_to_for_its_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("desktop.data.opening.open_trace", lambda *_, **__: pytest.fail("connected"))
+    trace = TraceId(named("ssh://host/run/traces.otf2"), "traces.otf2", 0, "", "", "")
+    assert load_costs(trace, None, (0.0, 1.0), None, Progress()) is None
 
 
 def test_pairs_are_kept_and_undone_with_the_project(tmp_path: Path) -> None:
