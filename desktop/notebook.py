@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from desktop.remote import named
+
 if TYPE_CHECKING:
     from pandas import DataFrame
     from PySide6.QtWidgets import QApplication
@@ -186,7 +188,7 @@ class Run:
     def __init__(self, path: str | Path, words: Mapping[str, object], shown: Project | None = None) -> None:
         from desktop.commands.run_options import open_settled, utilization
 
-        self.path = Path(path)
+        self.path = named(path)
         self._words, self._shown = dict(words), shown
         options = self._options()
         self._store = open_settled(options)
@@ -536,7 +538,7 @@ def compare(
     from desktop.progress import Progress
 
     words = Namespace(
-        files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
+        files=list(map(named, base)), against=list(map(named, new)), fail_over=fail_over, n=n,
         model=model, in_order=in_order, axis=None, reference=None, match=[], share=False, curve=None,
     )  # fmt: skip
     result = compare_gate.run(words, Progress(), lambda store: None)

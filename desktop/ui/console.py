@@ -24,10 +24,10 @@ _RIGHTS = (
     "Code typed there runs with all your rights. The trace or project runs nothing in it; "
     "type only what you understand. It goes off with this trace."
 )
-_GREETING = """run      {title}, as pw.open gives it of a project (handbook: Python and notebooks);
-         curve, limit, rules, phases and names are those of now: run.phases()
+_GREETING = """run      {title}, as pw.open opens a project (handbook: Python and notebooks), with the
+         curve, limit, rules, phases and names that the window has now: run.phases()
 pw       import phasewright as pw
-n        how many phases these are
+n        the number of these phases
 window   this page, as window.curve_view.lanes["curve"].addItem(...)
 """
 

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import desktop
-from desktop import cli
+from desktop import cli, notebook
 from desktop.data import remote, serving
 from desktop.data.events import TABLES
 from desktop.data.opening import open_trace
@@ -278,6 +278,12 @@ def test_every_command_takes_a_place_elsewhere(fake_ssh, made, tmp_path, capsys)
     assert "exists" in capsys.readouterr().err
     assert cli.run(["info", str(far(made.with_name("nothing.otf2")))]) == 1
     assert capsys.readouterr().err == f"phasewright: {far(made.with_name('nothing.otf2'))}: does not exist\n"
+
+
+def test_a_notebook_takes_a_place_elsewhere(fake_ssh, made):
+    with notebook.open(f"ssh://far.example{made}") as run, notebook.open(made) as here:
+        assert run.phases(3).breaks == here.phases(3).breaks
+        assert run.path == place(f"ssh://far.example{made}")
 
 
 def test_a_scheduler_is_asked_by_the_other_side(fake_ssh, tmp_path, capsys):

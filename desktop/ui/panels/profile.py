@@ -48,7 +48,7 @@ LOCATIONS: tuple[Column, ...] = (
     Column("Waits", "Waiting for others", name="waits"),
     Column("Passed on", "Of that, waiting passed on by the location it waited for", name="waits_passed_on"),
     Column("Critical path", "Part of the critical path of the run on it", name="path"),
-    Column("Slack", "By how much what it does could have lasted longer at its least, the run being as long",
+    Column("Slack", "The least by which what it does could have lasted longer without a longer run",
            name="slack"),
     Column("Computing", "In activities that the curve counts", name="computing"),
 )  # fmt: skip

@@ -233,7 +233,11 @@ class WhatIfPanel(Panel):
         if state.problem:
             text = state.problem
         elif prediction is None:
-            text = ready if self._workbench.snapshot.fit is None else "It is computed from the events."
+            text = (
+                ready
+                if self._workbench.snapshot.fit is None
+                else "Being computed from the events of the trace."
+            )
         elif state.changes is None:
             lasts = quantity(prediction.recorded_s, "s")
             text = f"The run lasts {lasts}. Change something to see how long it would last."
