@@ -269,7 +269,8 @@ class RunComparison(Bench[ComparisonSnapshot]):
             costs = []
             for k, request in enumerate(requests):
                 share = Share(job, k / len(requests), (k + 1) / len(requests))
-                costs.append((request, *(_known(known, request) or [load_costs(*request, path, share)])))
+                had = _known(known, request)
+                costs.append((request, had[0] if had else load_costs(*request, path, share)))
             return tuple(costs), _sentences(runs, alignment, costs)
 
         def done(outcome: tuple[_Costs, tuple[str, ...]]) -> None:
