@@ -11,6 +11,7 @@ from desktop import stopping
 from desktop.commands.run_options import adder, positive
 from desktop.commands.terminal import DONE, FAILED, print_json, terminal_progress
 from desktop.core.plain import JSON
+from desktop.core.units import mean_number
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -99,9 +100,10 @@ def lines(runs: list[Recorded], facts: JSON) -> list[str]:
     result = []
     for one, fact in zip(runs, results, strict=True):
         use = fact["utilization"]
+        mean = mean_number(use["mean"], use["processors"])
         result.append(
             f"{one.folder}: {fact['totals']['events']} events in {fact['duration_s']:.4g} s, "
-            f"on average {use['mean']:.3g} of {use['processors']} processors computing"
+            f"on average {mean} of {use['processors']} processors computing"
         )
     names = " ".join(str(one.folder) for one in runs)
     if not can_show():

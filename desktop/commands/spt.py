@@ -14,6 +14,7 @@ from desktop.commands import spt_compare, spt_confirm, spt_effects, spt_new, spt
 from desktop.commands.run_options import adder, agree
 from desktop.commands.terminal import DONE, LOSSY, Answer, picked, row_lines, show, terminal_progress
 from desktop.core.plain import JSON
+from desktop.core.units import trimmed
 from desktop.data.columns import Column
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
@@ -113,10 +114,11 @@ def run(options: argparse.Namespace) -> Answer:
 
                 unit = delay_unit_of(experiment)
                 keys = "run_s sigma_s trials_left=left left_s replicates_for_a_tenth=replicates"
+                left_s = trimmed(estimate.left_s, 4)
                 unit_words = f"; one unit of delay takes {1e9 * unit:.3g} ns here"
                 return {"delay_unit_s": unit, **picked(estimate, keys)}, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
-                    f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
+                    f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {left_s} s; "
                     f"{estimate.replicates} replicates show an effect of a tenth of the run"
                     f"{unit_words if experiment.program.build else ''}"
                 ]

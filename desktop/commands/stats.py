@@ -13,6 +13,7 @@ from desktop.commands.run_options import add_run, adder, check_budget, open_run,
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
 from desktop.core.plain import JSON
+from desktop.core.units import trimmed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -125,12 +126,13 @@ def _print_stats(
         total = stats.duration_s * stats.processors
         for account, part in stats.account_parts(0.0005):
             title, _ = ACCOUNTS[account.name.lower()]
-            print(f"  {title:<32}{100 * part:>7.1f}%{part * total:>11.4g} proc·s of {total:.4g} proc·s")
+            seconds = f"{trimmed(part * total, 4):>11} proc·s of {trimmed(total, 4)} proc·s"
+            print(f"  {title:<32}{100 * part:>7.1f}%{seconds}")
         for delay in stats.caused.delays[:3] if stats.caused else ():
             who = printable(f"{statistics.name(delay.location)} in {delay.name}", 44)
             print(
-                f"  {who} made others wait {delay.seconds:.4g} proc·s, "
-                f"{delay.long_s:.4g} of it through others"
+                f"  {who} made others wait {trimmed(delay.seconds, 4)} proc·s, "
+                f"{trimmed(delay.long_s, 4)} of it through others"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):

@@ -14,6 +14,7 @@ from desktop import stopping
 from desktop.commands.record import can_show, lines, words_of
 from desktop.commands.run_options import adder
 from desktop.commands.terminal import DONE, FAILED, terminal_progress
+from desktop.core.units import mean_number, trimmed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -125,9 +126,11 @@ def _draw(followed: Followed, above: int) -> int:
 
 def summary(followed: Followed) -> str:
     """The run so far in one line."""
-    curve = followed.curve
-    computing = "" if curve is None else f", {curve.mean:.3g} of {curve.capacity:g} processors computing"
-    calls = ", ".join(f"{name} {spent:.3g} proc·s" for name, _, spent in followed.calls[:3])
+    curve, computing = followed.curve, ""
+    if curve is not None:
+        mean = mean_number(curve.mean, curve.capacity)
+        computing = f", {mean} of {curve.capacity:g} processors computing"
+    calls = ", ".join(f"{name} {trimmed(spent, 3)} proc·s" for name, _, spent in followed.calls[:3])
     return printable(
         f"{followed.latest_s:.1f} s: {followed.processes} of {followed.expected} processes, "
         f"{followed.records} records{computing}{'; ' + calls if calls else ''}"

@@ -20,7 +20,7 @@ import numpy as np
 from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.quantity import PROCESSORS
-from desktop.core.units import quantity
+from desktop.core.units import quantity, trimmed
 
 #: Largest gaps that are closed, as a part of the run; a thing with more stretches than this is an iteration.
 GAP, OFTEN = 0.01, 6
@@ -246,8 +246,8 @@ def with_standstills(landmarks: Landmarks, curve: StepCurve) -> Landmarks:
         state += np.clip((end - at[:-1]) / np.diff(at), 0, 1)
         state -= np.clip((begin - at[:-1]) / np.diff(at), 0, 1)
         for t, happens in ((begin, "begins"), (end, "ends")):
-            amount = quantity(level, of.unit) if of.physical else f"{level:.3g} {of.unit}".rstrip()
-            text = f"{level:.3g} of {processors} processors compute"
+            amount = quantity(level, of.unit) if of.physical else f"{trimmed(level, 3)} {of.unit}".rstrip()
+            text = f"{trimmed(level, 3)} of {processors} processors compute"
             text = text if of == PROCESSORS else f"the curve stays at {amount}"
             text += f" {'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - start) / (finish - start) < 1 - MARGIN:

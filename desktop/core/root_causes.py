@@ -19,7 +19,7 @@ import numpy as np
 from desktop.core.accounts import Account
 from desktop.core.arrays import Flags, Floats
 from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
-from desktop.core.units import brief, capital, count, percent, quantity
+from desktop.core.units import brief, capital, count, percent, quantity, trimmed
 from desktop.core.wait_tree import FAMILIES
 
 #: A location is named if it holds more than this part of a cause.
@@ -281,7 +281,11 @@ def _says_imbalance(cause: Cause, words: Naming) -> str:
     who = words.several(long)
     verb, them = ("computes", "it") if _one(who) else ("compute", "them")
     more = work.max() / mean
-    times = f"{more:.2g} times the mean" if more >= 1.1 else f"up to {percent(more - 1)} more than the mean"
+    times = (
+        f"{trimmed(more, 2)} times the mean"
+        if more >= 1.1
+        else f"up to {percent(more - 1)} more than the mean"
+    )
     waits = f"{_others_wait(group, words, *long)} for {them}{_call(cause, words)}"
     return f"Load imbalance: {who} {verb} {times}{_region(cause, words)}, and {waits}"
 
@@ -291,7 +295,7 @@ def _says_slow(cause: Cause, words: Naming) -> str:
     work = group.work_s[group.taking_part]
     slow = cause.about
     mean = float((work.sum() - work.max()) / (work.size - 1))
-    times = f"{work.max() / mean:.2g} times" if work.max() < 100 * mean else "more than 100 times"
+    times = f"{trimmed(work.max() / mean, 2)} times" if work.max() < 100 * mean else "more than 100 times"
     long = f"{times} as long as {_others(group, words, slow)}{_region(cause, words)}"
     waits = f"{_others_wait(group, words, slow)} for it{_call(cause, words)}"
     return f"{capital(words.location(slow))} is slow or has more work: it computes {long}, and {waits}"

@@ -21,7 +21,7 @@ from desktop.core.charges import ENDING, NOT_BEGUN, Charges, RunCosts
 from desktop.core.labels import ACCOUNTS
 from desktop.core.matching import NONE
 from desktop.core.root_causes import NAMED, Naming
-from desktop.core.units import brief, seconds
+from desktop.core.units import brief, seconds, trimmed
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment
@@ -142,7 +142,7 @@ def explain_differences(alignment: Alignment) -> list[str]:
         large = [one for one in parts if abs(one.total_s) >= WORTH * abs(longer)] or parts[:1]
         towards = [one for one in large if one.total_s * longer > 0][:MOST]
         against = [one for one in large if one.total_s * longer < 0][:MOST]
-        text += f" ({ratio:.3g} times)"
+        text += f" ({trimmed(ratio, 3)} times)"
         text += f": per processor, {_list(towards)}" if towards else ""
         sentences.append(text + (f"; against that {_list(against)}." if against else "."))
         if len(alignment.rows) > 1:

@@ -69,6 +69,15 @@ def digits(value: float, significant: int = 4) -> str:
     return f"{value:.{significant - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
 
 
+def trimmed(value: float, significant: int) -> str:
+    """`value` in so many significant digits, without zeros after them; large numbers have no exponent.
+
+    >>> trimmed(150.3, 2), trimmed(0.5, 3), trimmed(12345, 3)
+    ('150', '0.5', '12300')
+    """
+    return f"{float(f'{value:.{significant}g}'):.12g}"
+
+
 def format_number(value: float, significant: int = 4) -> str:
     """As `digits`, but whole numbers without decimals."""
     if abs(value) < 1e7 and value == round(value):
@@ -102,7 +111,7 @@ def mean_number(mean: float, most: float, digits: int = 3) -> str:
     """
     if 0.0 < mean < 0.01:
         return "fewer than 0.01"
-    texts = (_rounded(mean, more) for more in range(max(digits, len(f"{mean:.0f}")), digits + 8))
+    texts = (trimmed(mean, more) for more in range(max(digits, len(f"{mean:.0f}")), digits + 8))
     return next((text for text in texts if float(text) < most or mean >= most * (1 - 5e-4)), f"{mean:g}")
 
 
@@ -261,7 +270,7 @@ def si(value: float, digits: int = 4, largest: float | None = None) -> str:
     if most == 0 or not math.isfinite(value):
         return f"{value:g} "
     exponent = max(-12, min(12, 3 * math.floor(math.log10(most) / 3)))
-    return f"{_rounded(value / 10.0**exponent, digits)} {_PREFIXES[exponent]}"
+    return f"{trimmed(value / 10.0**exponent, digits)} {_PREFIXES[exponent]}"
 
 
 def brief(value_s: float, digits: int = 4) -> str:
@@ -272,8 +281,3 @@ def brief(value_s: float, digits: int = 4) -> str:
     """
     rounded = float(f"{value_s:.{digits}g}")
     return f"{grouped(rounded)} s" if abs(rounded) >= 1000 else f"{si(value_s, digits)}s"
-
-
-def _rounded(value: float, digits: int) -> str:
-    """So many significant digits, without an exponent and zeros at the end."""
-    return f"{float(f'{value:.{digits}g}'):.12g}"

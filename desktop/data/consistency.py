@@ -39,6 +39,7 @@ from desktop.core.open_regions import (
     no_classes,
     open_entry,
 )
+from desktop.core.units import trimmed
 from desktop.data.classify import CLASSED, is_communication, mpi_call, region_activity
 from desktop.data.events import (
     NO_COMMUNICATOR,
@@ -185,7 +186,8 @@ class Doubt:
             return "an unknown part is in doubt"
         share = 100 * self.seconds / self.whole if self.whole else 100.0
         percent = f"{share:.0f}" if share >= 10 else f"{share:.2g}"
-        return f"up to {self.seconds:.3g} of {self.whole:.3g} processor-seconds ({percent} %) are in doubt"
+        seconds, whole = trimmed(self.seconds, 3), trimmed(self.whole, 3)
+        return f"up to {seconds} of {whole} processor-seconds ({percent} %) are in doubt"
 
     @property
     def sentence(self) -> str:

@@ -32,7 +32,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, attributes, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
-from desktop.core.units import capital, percent, si
+from desktop.core.units import capital, percent, si, trimmed
 from desktop.data.call_tables import Intervals
 from desktop.data.causality import Causality, Replayed
 from desktop.data.causes import Caused, Causes
@@ -915,7 +915,7 @@ class Statistics:
         largest = max(rates[0][of], rates[1][of], usual[of])
         a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
-            (f"{si(size, 3, max(size, 1.0))}B/s", f" ({float(f'{count:.3g}'):g} messages per second)")
+            (f"{si(size, 3, max(size, 1.0))}B/s", f" ({trimmed(count, 3)} messages per second)")
             if count
             else ("nothing", "")
             for count, size in rates
