@@ -161,7 +161,7 @@ def side_by_side(app: Any, place: Path) -> Iterator[str]:
 
 def main(place: Path) -> int:
     found = [one for one in problems(place) if one]
-    print(f"{len(QGuiApplication.screens())} screens", *found, sep="\n")
+    print(f"{len(QGuiApplication.screens())} screens", *found, sep="\n", flush=True)
     return len(found)
 
 
