@@ -217,6 +217,7 @@ class Settings:
     def add_recent(self, path: Path) -> None:
         """Put a file first among the recent ones, of which `RECENT` are remembered."""
         path = path.absolute()
+        self._store.sync()  # another process may have put files there
         paths = [path, *(other for other in self.recent if other != path)]
         self._store.setValue("recent", [str(other) for other in paths[:RECENT]])
 
@@ -257,6 +258,7 @@ class Settings:
 
     def keep_session(self, project: Path | None, session: str) -> None:
         """Which pages are open with a project (None: without one), of as many projects as recent files."""
+        self._store.sync()  # another process may have kept some
         sessions = self._sessions()
         sessions.pop(str(project or ""), None)
         recent = [*sessions.items(), (str(project or ""), session)][-RECENT:]

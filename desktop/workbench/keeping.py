@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
@@ -46,6 +45,9 @@ from desktop.workbench.modelling import ModelBench
 from desktop.workbench.tracing import stamp_of
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
+if TYPE_CHECKING:
+    import psutil
+
 #: Seconds between two savings for recovery.
 AUTOSAVE = 120.0
 #: Levels of folders below the project's, and files, to which a moved trace is searched for.
@@ -58,6 +60,8 @@ FileRecord = KeptExperiment | KeptTable
 RecordBench = ExperimentBench | ModelBench
 Record = KeptRun | FileRecord
 R = TypeVar("R", KeptRun, KeptExperiment, KeptTable)
+#: Of a file, see `stamp_of`.
+_Stamp = tuple[int, int] | None
 
 
 def bench_for(record: FileRecord, deliver: Deliver, history: History) -> RecordBench:
@@ -158,7 +162,7 @@ class ProjectStore:
         self._saved: Workspace | None = Workspace()
         self._autosaved: Workspace | None = None  # for recovery, last
         self._writing = threading.Lock()  # of the recovery, by the lane or by the window
-        self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
+        self._stamp: _Stamp = None  # of the file as it was read or written last
         self.path: Path | None = None
         self._unpacked: Path | None = None  # of a bundle: the project in it
         bench.subscribe(self._follow)
@@ -249,26 +253,29 @@ class ProjectStore:
     def open(self, path: Path) -> None:
         """Open a project or a bundle, and show the run that was shown."""
 
-        def work(job: Job) -> tuple[Path | None, Path | None, Workspace]:
+        def work(job: Job) -> tuple[Path | None, Workspace, _Stamp]:
             from desktop.data import project_file
 
             if not project_file.is_bundle(path):
-                return path.absolute(), None, read_workspace(path)
+                stamp = stamp_of(path)  # before it is read, as others may save it meanwhile
+                return None, read_workspace(path), stamp
             # A stranger's bundle has no place of its own yet: saving asks for one.
             place = _unpacked(path, job)
-            return None, place, read_workspace(place, closed=True)
+            return place, read_workspace(place, closed=True), None
 
-        def done(result: tuple[Path | None, Path | None, Workspace]) -> None:
-            place, unpacked, workspace = result
-            self._take(place, workspace, saved=True, unpacked=unpacked)
+        def done(result: tuple[Path | None, Workspace, _Stamp]) -> None:
+            unpacked, workspace, stamp = result
+            place = path.absolute() if unpacked is None else None
+            self._take(place, workspace, stamp, saved=True, unpacked=unpacked)
 
         self._bench.run(f"Opening {path.name}", work, done)
 
     def recover(self, file: Path, recovery: Recovery) -> None:
         """Restore what a crashed session has left."""
-        self._take(recovery.of, recovery.workspace, saved=False)
-        if recovery.of is not None and recovery.of.exists() and recovery.of.stat().st_mtime > recovery.kept:
-            self._stamp = None  # it was saved elsewhere since
+        stamp = None if recovery.of is None else stamp_of(recovery.of)
+        if stamp is not None and stamp[0] > recovery.kept * 1e9:
+            stamp = None  # it was saved elsewhere since
+        self._take(recovery.of, recovery.workspace, stamp, saved=False)
         try:
             self.keep_now()
         except OSError as error:  # the former file is still there
@@ -277,13 +284,19 @@ class ProjectStore:
             file.unlink(missing_ok=True)
 
     def _take(
-        self, path: Path | None, workspace: Workspace, *, saved: bool, unpacked: Path | None = None
+        self,
+        path: Path | None,
+        workspace: Workspace,
+        stamp: _Stamp,
+        *,
+        saved: bool,
+        unpacked: Path | None = None,
     ) -> None:
         if not workspace.runs:
             self._bench.close_document()
         self._start(workspace)
         self.path, self._unpacked = path, unpacked
-        self._stamp = None if path is None else stamp_of(path)
+        self._stamp = stamp
         self._saved = _without_views(workspace) if saved else None
         self._changed()
         if workspace.runs:
@@ -552,10 +565,14 @@ class ProjectStore:
         content = _with_view(self.workspace, view)
         if not self.modified or content == self._autosaved:
             return
+
+        def failed(error: BaseException) -> None:
+            if self._autosaved is content:
+                self._autosaved = None  # to be tried again, such as when there is room on the disk
+            self._bench.report(error)
+
         self._autosaved = content
-        self._lane.submit(
-            "Keeping for recovery", lambda job: self._keep(content), lambda _: None, self._bench.report
-        )
+        self._lane.submit("Keeping for recovery", lambda job: self._keep(content), lambda _: None, failed)
 
     def keep_now(self, view: View | None = None) -> None:
         """Keep everything for recovery before this returns.
@@ -566,7 +583,11 @@ class ProjectStore:
         ProjectError : see `desktop.data.project_file.write`.
         """
         self._autosaved = content = _with_view(self.workspace, view)
-        self._keep(content)
+        try:
+            self._keep(content)
+        except BaseException:
+            self._autosaved = None
+            raise
 
     def _keep(self, content: Workspace) -> None:
         """Write the recovery, unless later contents are to be written."""
@@ -742,7 +763,7 @@ def recoveries(folder: Path | None = None) -> list[tuple[Path, Recovery]]:
 def _this_process() -> tuple[int, float, str]:
     import psutil
 
-    return os.getpid(), psutil.Process().create_time(), platform.node()
+    return os.getpid(), _begin(psutil.Process()), platform.node()
 
 
 def _lives(process: int, started: float) -> bool:
@@ -750,9 +771,18 @@ def _lives(process: int, started: float) -> bool:
 
     try:
         running = psutil.Process(process)
-        return bool(abs(running.create_time() - started) < 1 and running.status() != psutil.STATUS_ZOMBIE)
+        return bool(abs(_begin(running) - started) < 1 and running.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError, OverflowError):
         return False
+
+
+def _begin(process: psutil.Process) -> float:
+    """When a process began (s). On Linux since the start of the system: the time of that start, which psutil
+    adds, moves whenever the clock is set."""
+    import psutil
+
+    begin = process.create_time()
+    return float(begin - psutil.boot_time() if psutil.LINUX else begin)
 
 
 # ---- bundles
@@ -775,7 +805,11 @@ def _unpacked(bundle: Path, job: Job) -> Path:
             project = project_file.unpack_bundle(bundle, inside, job)
             if not project.is_file():
                 raise TraceFormatError("is an archive without a project", file=bundle)
-            shutil.move(inside, folder)
+            try:
+                inside.rename(folder)
+            except OSError:
+                if not folder.exists():  # else another process was faster
+                    raise
     return folder / project_file.BUNDLED
 
 

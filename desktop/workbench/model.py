@@ -589,7 +589,8 @@ def run_keys(runs: tuple[KeptRun, ...]) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Recovery:
     """What an unfinished session leaves: its workspace, the project file it belongs to (None: not saved yet),
-    and the process that keeps it, by number, start (seconds since 1970) and machine."""
+    and the process that keeps it, by number, start (seconds, on Linux since that of the system) and
+    machine."""
 
     workspace: Workspace
     of: Path | None

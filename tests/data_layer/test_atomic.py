@@ -130,6 +130,23 @@ def test_a_link_is_written_through(tmp_path: Path, curve: Path, command: str) ->
 
 
 @posix
+@posix
+def test_a_part_is_not_cleaned_up_by_others_before_it_is_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that writes the same file removes parts that nobody has locked."""
+    target, replace = tmp_path / "result.txt", os.replace
+
+    def meanwhile(part: Path, place: Path) -> None:
+        if Path(part).read_text() == "first":
+            write_text(target, "second")
+        replace(part, place)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    write_text(target, "first")
+    assert target.read_text() == "first" and list(tmp_path.iterdir()) == [target]
+
+
 def test_a_project_behind_a_link_finds_its_files(tmp_path: Path) -> None:
     """Its paths count from where the file is, whatever it was called when it was saved."""
     home, elsewhere = tmp_path / "home", tmp_path / "desk"

@@ -246,6 +246,59 @@ def test_a_request_that_fails_leaves_none_on_its_way_and_can_be_made_again(block
     parts.close()
 
 
+def killed(parts: Blocks) -> None:
+    """As if the process of a store's parts were killed: nothing is recorded."""
+    Blocks._open.pop(parts.place, None)
+    parts._file.close()
+
+
+def test_what_is_recorded_of_a_file_that_is_gone_does_not_count(blocks):
+    make, content = blocks
+    parts = make(lambda ranges: None)
+    parts.bring([(0, len(content))])
+    parts.close()
+    parts.place.unlink()
+    killed(make(lambda ranges: None))
+    again = make(lambda ranges: None)
+    assert again.read(0, len(content)) == content
+    again.close()
+
+
+def test_what_one_process_has_is_not_recorded_of_a_file_that_another_has_made_anew(blocks):
+    make, content = blocks
+    parts = make(lambda ranges: None)
+    parts.bring([(0, len(content))])
+    parts.place.unlink()  # by another process, which makes room and then opens the same store
+    Blocks._open.pop(parts.place)
+    other = make(lambda ranges: None)
+    parts.close()
+    killed(other)
+    again = make(lambda ranges: None)
+    assert again.read(0, len(content)) == content
+    again.close()
+
+
+def test_bytes_that_do_not_fit_onto_the_disk_are_not_taken_for_written(blocks):
+    make, content = blocks
+    parts, room = make(lambda ranges: None), [1000]
+
+    class Full:
+        """A file that takes as much as there is room for, as the system does."""
+
+        def write(self, data: bytes) -> int:
+            return file.write(data[: room[0]])
+
+        def __getattr__(self, name: str):
+            return getattr(file, name)
+
+    file, parts._file = parts._file, Full()
+    with pytest.raises(StoreError, match="No space left"):
+        parts.read(0, len(content))
+    room[0] = len(content)
+    assert parts.read(0, len(content)) == content
+    parts.close()
+
+
 def test_an_exact_curve_and_its_events_come_with_few_requests(fake_ssh, tmp_path, monkeypatch):
     path = tmp_path / "made.h5"
     write(path, 16, 80_000, DIGESTS, True)

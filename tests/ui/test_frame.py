@@ -4,6 +4,7 @@ sessions, closing."""
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -447,6 +448,26 @@ def test_a_session_that_makes_no_sense_is_left_out(qtbot: QtBot, frame: Frame) -
         frame.settings.keep_session(None, told)
         frame.restore_session(None)
         assert frame.pages == [frame.trace] and frame.current is frame.trace
+
+
+def test_what_another_process_has_opened_stays_known(settings: Settings, tmp_path: Path) -> None:
+    settings.add_recent(tmp_path / "ours")
+    settings._store.sync()
+    script = f"""
+from pathlib import Path
+from PySide6.QtCore import QSettings
+from desktop.ui.settings import Settings
+store = QSettings({settings._store.fileName()!r}, QSettings.Format.IniFormat)
+theirs = Settings(store)
+theirs.add_recent(Path({str(tmp_path)!r}, "theirs"))
+theirs.keep_session(Path("their project"), "1")
+store.sync()
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=True)
+    settings.add_recent(tmp_path / "ours again")
+    settings.keep_session(None, "2")
+    assert [path.name for path in settings.recent] == ["ours again", "theirs", "ours"]
+    assert settings.session(Path("their project")) == "1" and settings.session(None) == "2"
 
 
 # ---- room

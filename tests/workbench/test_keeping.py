@@ -19,6 +19,7 @@ from threading import Timer
 from typing import Any
 from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from desktop.data import project_file
@@ -397,6 +398,47 @@ def test_what_another_window_has_saved_is_not_overwritten(
     assert [n.text for n in read_workspace(file).runs[0].project.annotations] == ["here", "ours"]
 
 
+def test_what_is_saved_elsewhere_while_it_is_opened_is_not_overwritten(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "work" / "p.phasewright"
+    saved(desk, traces[0], file)
+
+    def read(path: Path, **more: Any) -> Workspace:
+        workspace = read_workspace(path, **more)
+        desk.bench.annotate("theirs, meanwhile", 2.0)
+        desk.projects.save()
+        return workspace
+
+    monkeypatch.setattr("desktop.workbench.keeping.read_workspace", read)
+    other.projects.open(file)
+    other.bench.annotate("ours", 3.0)
+    with pytest.raises(ProjectError, match="changed by another window"):
+        other.projects.save()
+
+
+def test_a_bundle_that_two_windows_open_at_once_is_unpacked_once(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "sent.zip"
+    saved(desk, traces[0], tmp_path / "work" / "p.phasewright")
+    desk.projects.export_bundle(bundle, lambda _: None, everything(desk))
+    unpack = project_file.unpack_bundle
+
+    def meanwhile(*args: Any) -> Path:
+        monkeypatch.setattr(project_file, "unpack_bundle", unpack)
+        other.projects.open(bundle)
+        return unpack(*args)
+
+    monkeypatch.setattr(project_file, "unpack_bundle", meanwhile)
+    desk.projects.open(bundle)
+    for one in (desk, other):
+        assert one.bench.snapshot.problem is None and one.projects.folder is not None
+        assert not (one.projects.folder / "unpacked").exists()
+    assert desk.projects.folder == other.projects.folder
+    assert len(list(desk.projects.folder.parent.iterdir())) == 1
+
+
 def test_a_bundle_is_opened_in_one_step(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -592,6 +634,35 @@ def test_a_recovery_that_cannot_be_kept_anew_stays(
     other.projects.recover(file, found)
     assert file.exists() and "No space left" in str(other.bench.snapshot.problem)
     assert other.projects.workspace.runs == found.workspace.runs, "and the work is there"
+
+
+def test_recovery_is_tried_again_when_there_is_room(
+    desk: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.bench.open(traces[0])
+    desk.bench.annotate("here", 1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(project_file, "write", Mock(side_effect=OSError(28, "No space left on device")))
+        desk.projects.autosave()
+    assert "No space left" in str(desk.bench.snapshot.problem)
+    desk.projects.autosave()
+    (file,) = recovery_folder().iterdir()
+    left = project_file.read(file, Recovery, names(), project_file.RECOVERY)
+    assert [note.text for note in left.workspace.runs[0].project.annotations] == ["here"]
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="elsewhere the system notes when a process began by the clock")
+@pytest.mark.parametrize("set_s", [-3600.0, 1.0, 86400.0])
+def test_a_session_that_goes_on_has_not_crashed_when_the_clock_is_set(
+    desk: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, set_s: float
+) -> None:
+    desk.bench.open(traces[0])
+    desk.bench.annotate("here", 1.0)
+    desk.projects.autosave()
+    assert list(recovery_folder().iterdir()) and recoveries() == []
+    booted = psutil.boot_time() + set_s
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted)
+    assert recoveries() == []
 
 
 def test_recovery_is_kept_until_saved_or_discarded(

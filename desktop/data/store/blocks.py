@@ -7,6 +7,7 @@ Fetched blocks stay on disk, at most `BYTES` over all such files; the least rece
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -65,8 +66,10 @@ class Blocks:
             _make_room(place)
             place.touch(0o600)
             self._file = place.open("r+b", buffering=0)
-            if place.stat().st_size == size:
+            if os.fstat(self._file.fileno()).st_size == size:
                 self._recall()
+            else:
+                self._state_file.unlink(missing_ok=True)  # of a file that is gone
             self._file.truncate(size)
         self._started = int(np.count_nonzero(self._state))
         with self.opening:
@@ -105,10 +108,12 @@ class Blocks:
             self._open.pop(self.place, None)
         self._close()
         with self._changed, suppress(OSError):
-            if int(np.count_nonzero(self._state)) != self._started:
+            new = int(np.count_nonzero(self._state)) != self._started
+            # Another process may have removed it, and made another one.
+            if new and os.path.samestat(os.fstat(self._file.fileno()), self.place.stat()):
                 os.fsync(self._file.fileno())
                 write_bytes(self._state_file, np.packbits(self._state == _HERE).tobytes())
-            self._file.close()
+        self._file.close()
 
     @property
     def here(self) -> int:
@@ -210,7 +215,8 @@ class Blocks:
         with self._changed:
             with self._writing():
                 self._file.seek(at)
-                self._file.write(data)
+                if self._file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._state[-(-at // self.block) : last] = _HERE
             self._changed.notify_all()
 
