@@ -149,7 +149,7 @@ def _stored(
     try:
         _import(source, target, stamp, progress, how)
     except DesktopError as error:
-        error.file = error.file or str(path)  # a process that died cannot name what it read
+        error.file = error.file or str(source.path)  # a process that died cannot name what it read
         raise
     if output is None:
         _drop_superseded(target)

@@ -14,7 +14,7 @@ from desktop.data import opening
 from desktop.data.archive import unpack
 from desktop.data.opening import import_all, open_trace
 from desktop.data.sources import DEPTH, expand, traces_in
-from desktop.errors import TraceFormatError
+from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Progress
 from desktop.resources import samples
 from tests.data_layer.test_archive import CURVE, PICL, pack
@@ -66,6 +66,19 @@ def test_a_recorded_run_is_one_trace_wherever_it_lies(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "bandwidth", tmp_path / "again" / "bandwidth")
     found = expand([tmp_path], Progress())
     assert [name for _, name in found.paths] == ["again-bandwidth", "bandwidth"] and not found.strange
+
+
+def test_an_error_of_no_file_names_the_trace_and_not_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise StoreError("a process died")
+
+    monkeypatch.setattr("desktop.data.opening._import", die)
+    shutil.copy(PICL, tmp_path / "run.trf")
+    with pytest.raises(StoreError) as error:
+        open_trace(tmp_path)
+    assert error.value.file == str(tmp_path / "run.trf")
 
 
 def test_equal_names_are_told_apart(shelf: Path) -> None:
