@@ -9,7 +9,6 @@ import argparse
 import itertools
 import re
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +95,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     from desktop.core.contrast import align, place, table
     from desktop.core.firmness import over_runs
     from desktop.core.run_difference import explain_differences
-    from desktop.workbench.run_comparison import labels_of, load_costs, load_phased, pairs_by_run
+    from desktop.workbench.run_comparison import labels_of, load_phased, pairs_by_run
 
     members, matched, axis, reference, share = select(options)
     if len(members) < 2:
@@ -107,7 +106,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     runs = []
     for k, (one, phases, project, _) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        runs.append(load_phased(names[k], one, phases, project, part, seen)[0])
+        runs.append(load_phased(names[k], one, phases, project, part, seen, charged=True)[0])
     counted = runs[reference].curve.quantity
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
@@ -117,9 +116,6 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         if not 1 <= k <= len(runs) or k - 1 == reference:
             raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")
         fixed[k - 1] = (*fixed.get(k - 1, ()), (of, phase))
-    for k, (one, _, project, _) in enumerate(members):
-        costs = load_costs(one.trace, one.project.rules, runs[k].curve.span, project, progress)
-        runs[k] = replace(runs[k], costs=costs)
     alignment = align(runs, reference, fixed)
     placement = place(alignment, axis, share=share)
     cells = [{name: getattr(cell, name) for name in COLUMNS} for cell in table(alignment)]

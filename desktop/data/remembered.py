@@ -35,7 +35,7 @@ from desktop.core.critical_path import CriticalPath, PathLine
 from desktop.core.explanation import Explanation
 from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
-from desktop.data.causality import Replayed
+from desktop.data.causality import Causality, Replayed
 from desktop.data.causes import Caused, path_line
 from desktop.data.remote_frames import inflated
 from desktop.data.statistics import RangeStats, Statistics
@@ -173,10 +173,16 @@ def keep(store: TraceStore, of: Ranges, stats: Sequence[RangeStats], words: Expl
 
 
 def costs_of(
-    store: TraceStore, use: Utilization, span: tuple[float, float], progress: Progress
+    store: TraceStore,
+    rules: Rules,
+    span: tuple[float, float],
+    progress: Progress,
+    use: Utilization | None = None,
+    causality: Causality | None = None,
 ) -> RunCosts | None:
     """Where the time of a range of a run goes (seconds on the axis of the curve), stored in the cache for the
-    next time; None for a curve, and for a store on another machine, as it takes all events.
+    next time; None for a curve, and for a store on another machine, as it takes all events. `use`,
+    `causality`: by these rules, if already known.
 
     Raises
     ------
@@ -186,7 +192,7 @@ def costs_of(
 
     if store.elsewhere is not None:
         return None
-    key = _key(store, Ranges(use.rules, span, ("costs",), {}))
+    key = _key(store, Ranges(rules, span, ("costs",), {}))
     titles = {*map(int, Account), NOT_BEGUN, ENDING}
     with suppress(OSError, ValueError, TypeError, ArithmeticError, RecursionError):
         processors, rows = json.loads(inflated(_in_cache(store, key), MOST))
@@ -199,7 +205,8 @@ def costs_of(
             and {a for a, _, _ in times} <= titles
         ):
             return RunCosts(float(processors), times)
-    found = costs(Statistics(store), use, span, progress)
+    use = use or build(store, rules, progress)
+    found = costs(Statistics(store), use, span, progress, causality)
     if found is not None:
         listed = [(*about, *time.tolist()) for about, time in found.times.items()]
         _cache(store, key, zlib.compress(json.dumps((found.processors, listed)).encode(), 1))

@@ -79,9 +79,14 @@ def explain(
 
 
 def costs(
-    statistics: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+    statistics: Statistics,
+    use: Utilization,
+    span: tuple[float, float],
+    progress: Progress | None = None,
+    causality: Causality | None = None,
 ) -> RunCosts | None:
     """Where the time of a range of a run goes (seconds on the axis of the curve); None for a curve.
+    `causality`: who waited for whom, if already known.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def costs(
     progress, store = progress or Progress(), statistics.store
     if statistics.of_curve:
         return None
-    causality = statistics.causality(use, progress)
+    causality = causality or statistics.causality(use, progress)
     ranges = statistics.ranges([span], use, progress, causality=causality)
     return run_costs(charges(store, causality, use, ranges, progress)[0], naming(store, {}))
 

@@ -7,8 +7,8 @@ computed beside the window, and the last request wins. Commands call the same fu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
 from desktop.core.selection import search
 from desktop.data.naming import named_by
-from desktop.errors import DesktopError
+from desktop.errors import DesktopError, StoreError
 from desktop.progress import Progress, Share
 from desktop.remote import RemotePath
 from desktop.workbench.bench import Bench, changed, problem_text
@@ -35,7 +35,7 @@ from desktop.workbench.model import (
     marks_of,
     run_keys,
 )
-from desktop.workbench.workbench import Workbench
+from desktop.workbench.workbench import OpenWaits, Workbench
 
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
     from desktop.core.charges import RunCosts
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # bring numba, which the window loads only after it is on scr
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm
     from desktop.data.store import TraceStore
-    from desktop.data.utilization import Rules
+    from desktop.data.utilization import Rules, Utilization
 
     #: A fit, and how firm its breakpoints are over runs of the same program.
     _Repeated: TypeAlias = tuple[PhaseFit | None, tuple[Firm | None, ...]]
@@ -264,13 +264,16 @@ class RunComparison(Bench[ComparisonSnapshot]):
         requests = _cost_requests(runs, alignment)
         if all(_known(known, request) for request in requests):
             return
+        waits, current = self._bench.waits, self._projects.current
+        shown = None if current is None else self._projects.workspace.runs[current].trace
 
         def work(job: Job) -> tuple[_Costs, tuple[str, ...]]:
             costs = []
             for k, request in enumerate(requests):
                 share = Share(job, k / len(requests), (k + 1) / len(requests))
                 had = _known(known, request)
-                costs.append((request, had[0] if had else load_costs(*request, path, share)))
+                at_hand = waits if request.trace == shown else None
+                costs.append((request, had[0] if had else load_costs(*request, path, share, at_hand)))
             return tuple(costs), _sentences(runs, alignment, costs)
 
         def done(outcome: tuple[_Costs, tuple[str, ...]]) -> None:
@@ -441,17 +444,18 @@ def load_phased(
     project: Path | None,
     progress: Progress,
     seen: Callable[[TraceStore], object] | None = None,
+    *,
+    charged: bool = False,
 ) -> tuple[Phased, Landmarks | None]:
-    """`load_curve` and `phased`, with the names of the program's regions; and the structure events."""
-    regions: list[str] = []
+    """`load_curve` and `phased`, with the names of the program's regions, and the costs if `charged`; and the
+    structure events."""
+    from desktop.data.remembered import costs_of
 
-    def look(store: TraceStore) -> None:
-        regions.extend(one.name for one in store.regions)
-        if seen is not None:
-            seen(store)
-
-    curve, landmarks = load_curve(run, project, progress, look)
-    return replace(phased(name, curve, phases, landmarks), program=frozenset(regions)), landmarks
+    with _opened(run, project, progress, seen) as (store, use, curve):
+        landmarks = _landmarks(store, use, curve, run, progress)
+        program = frozenset(one.name for one in store.regions)
+        costs = costs_of(store, use.rules, curve.span, progress, use) if charged else None
+    return replace(phased(name, curve, phases, landmarks), program=program, costs=costs), landmarks
 
 
 def load_curve(
@@ -468,9 +472,17 @@ def load_curve(
     DesktopError : it cannot be opened.
     ValueError : its limit lies outside of the curve.
     """
+    with _opened(run, project, progress, seen) as (store, use, curve):
+        return curve, _landmarks(store, use, curve, run, progress)
+
+
+@contextmanager
+def _opened(
+    run: KeptRun, project: Path | None, progress: Progress, seen: Callable[[TraceStore], object] | None
+) -> Iterator[tuple[TraceStore, Utilization, StepCurve]]:
+    """The store of a run while it is open, its utilization, and its curve within its limit."""
     from desktop.data.curves import build_curve
     from desktop.data.opening import open_trace
-    from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
     place = compared_trace(run.trace, project)
@@ -479,15 +491,28 @@ def load_curve(
             seen(store)
         use = build(store, run.project.rules or Rules(), progress)
         curve = build_curve(store, use, run.project.curve, progress)
-        curve = curve if run.project.limit is None else curve.window(*run.project.limit)
-        return curve, structure(store, use, progress).landmarks(curve, marks_of(run.project.annotations))
+        yield store, use, curve if run.project.limit is None else curve.window(*run.project.limit)
+
+
+def _landmarks(
+    store: TraceStore, use: Utilization, curve: StepCurve, run: KeptRun, progress: Progress
+) -> Landmarks:
+    from desktop.data.presence import structure
+
+    return structure(store, use, progress).landmarks(curve, marks_of(run.project.annotations))
 
 
 def load_costs(
-    trace: TraceId, rules: Rules | None, span: tuple[float, float], project: Path | None, progress: Progress
+    trace: TraceId,
+    rules: Rules | None,
+    span: tuple[float, float],
+    project: Path | None,
+    progress: Progress,
+    waits: OpenWaits | None = None,
 ) -> RunCosts | None:
     """Where the time of a range of a run goes (seconds); None if unknown, and of a trace on another machine,
-    which is not connected to again for that. `project`: as in `load_curve`.
+    which is not connected to again for that. `project`: as in `load_curve`. `waits`: of the run, if it is in
+    the main window, so that they are not found twice.
 
     Raises
     ------
@@ -495,13 +520,16 @@ def load_costs(
     """
     from desktop.data.opening import open_trace
     from desktop.data.remembered import costs_of
-    from desktop.data.utilization import Rules, build
+    from desktop.data.utilization import Rules
 
+    if waits is not None and waits.use.rules == (rules or Rules()):
+        with suppress(StoreError):  # another trace is in the window by now, and this one closed
+            return costs_of(waits.store, waits.use.rules, span, progress, waits.use, waits.causality)
     place = compared_trace(trace, project)
     if isinstance(place, RemotePath):
         return None
     with open_trace(place, progress, **asdict(trace.options)) as store:
-        return costs_of(store, build(store, rules or Rules(), progress), span, progress)
+        return costs_of(store, rules or Rules(), span, progress)
 
 
 def phased(

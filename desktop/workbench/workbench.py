@@ -13,7 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from desktop.core.arrays import Bytes
 from desktop.core.envelope import envelope
@@ -152,6 +152,14 @@ class Snapshot:
             return False
         phases, suggested = self.project.phases, self.suggestion
         return phases == phases.taking(suggested.n, suggested.times(self.run.curve))
+
+
+class OpenWaits(NamedTuple):
+    """Who waited for whom in the open trace."""
+
+    store: TraceStore
+    use: Utilization
+    causality: Causality
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -764,6 +772,15 @@ class Workbench(EditBench[Snapshot, Project]):
     def set_scope(self, scope: str) -> None:
         self.scope = scope
         self._ask_statistics()
+
+    @property
+    def waits(self) -> OpenWaits | None:
+        """Who waited for whom, if that is computed for the run that is shown."""
+        run, store = self.snapshot.run, self._store
+        causality = None if run is None else self._causality_of(run)
+        if run is None or store is None or causality is None:
+            return None
+        return OpenWaits(store, run.utilization, causality)
 
     def _causality_of(self, run: TraceRun) -> Causality | None:
         """Who waited for whom, if that is computed with the rules of a run."""

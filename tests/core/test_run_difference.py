@@ -162,24 +162,24 @@ def test_costs_are_kept_for_the_next_comparison(tmp_path: Path, monkeypatch: pyt
     with open_trace(next(one.path for one in samples() if one.path.suffix == ".trf")) as store:
         use = build(store)
         span = use.curve().span
-        found = remembered.costs_of(store, use, span, Progress())
+        found = remembered.costs_of(store, use.rules, span, Progress())
         assert found is not None
         total = sum(float(time.sum()) for time in found.times.values())
         assert total == pytest.approx(found.processors * (span[1] - span[0]))
         with monkeypatch.context() as patch:
             patch.setattr("desktop.data.root_causes.costs", lambda *_: pytest.fail("computed again"))
-            again = remembered.costs_of(store, use, span, Progress())
+            again = remembered.costs_of(store, use.rules, span, Progress())
             assert again is not None and {k: list(v) for k, v in again.times.items()} == {
                 k: list(v) for k, v in found.times.items()
             }
             patch.setattr(store, "elsewhere", object())
-            assert remembered.costs_of(store, use, span, Progress()) is None, "it needs all events"
+            assert remembered.costs_of(store, use.rules, span, Progress()) is None, "it needs all events"
         key = remembered._key(store, remembered.Ranges(use.rules, span, ("costs",), {}))
         place = remembered._place(store, key)
         processors, rows = json.loads(zlib.decompress(place.read_bytes()))
         for wrong in forged(rows):
             place.write_bytes(zlib.compress(json.dumps((processors, wrong)).encode()))
-            honest = remembered.costs_of(store, use, span, Progress())
+            honest = remembered.costs_of(store, use.rules, span, Progress())
             assert honest is not None and honest.times.keys() == found.times.keys()
         place.write_bytes(b"no costs")
-        assert remembered.costs_of(store, use, span, Progress()) is not None
+        assert remembered.costs_of(store, use.rules, span, Progress()) is not None

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from desktop.core.accounts import Account
 from desktop.core.charges import RunCosts
 from desktop.core.curve import StepCurve
+from desktop.data.causality import Causality
+from desktop.data.store import TraceStore
 from desktop.errors import ProjectError
 from desktop.progress import Progress
 from desktop.remote import named
@@ -76,7 +78,7 @@ def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.
     assert ["run1.csv takes 6 s" in first.sentences[0], "run2.csv takes 6 s" in first.sentences[1]] == [
         True
     ] * 2
-    for reads in ("load_curve", "load_costs"):
+    for reads in ("_opened", "load_costs"):
         monkeypatch.setattr(f"desktop.workbench.run_comparison.{reads}", lambda *_: pytest.fail("read again"))
     run_comparison.refresh()
     assert run_comparison.snapshot.alignment is first.alignment, "nothing was asked"
@@ -270,3 +272,34 @@ def test_phases_of_a_run_that_is_not_shown_are_those_of_the_window() -> None:
     assert found.fit.breaks.tolist() == fit.breaks.tolist()
     assert phased("x", found.curve, asked).fit.breaks.tolist() != fit.breaks.tolist()
     bench.close()
+
+
+def test_who_waited_in_the_window_is_not_found_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The costs of the run that is shown are those of a copy that is read again."""
+    sample = next(one.path for one in samples() if one.path.suffix == ".trf")
+    copy = tmp_path / "copy.trf"
+    copy.write_bytes(sample.read_bytes())
+    bench = Workbench(executors={name: Inline() for name in LANES})
+    bench.settle = 0.0
+    bench.watch("panel", frozenset({"accounts"}))
+    projects = ProjectStore(
+        bench, lambda _: None, lambda _: None, lambda: None, folder=tmp_path, executor=Inline()
+    )
+    bench.open(copy)
+    projects.add_run(sample)
+    assert bench.waits is not None
+    found: list[str] = []
+
+    def noted(store: TraceStore, *request: object) -> Causality:
+        found.append(store.source.name)
+        return Causality(store, *request)  # type: ignore[arg-type]  # as it was asked
+
+    monkeypatch.setattr("desktop.data.statistics.Causality", noted)
+    run_comparison = RunComparison(bench, projects, executor=Inline())
+    run_comparison.watch(True)
+    assert found == ["copy.trf"] and not run_comparison.snapshot.problem
+    (_, read), (_, shown) = run_comparison._costs
+    assert read is not None and shown is not None and read.processors == shown.processors
+    assert {about: time.tolist() for about, time in read.times.items()} == {
+        about: time.tolist() for about, time in shown.times.items()
+    }
