@@ -70,12 +70,13 @@ def digits(value: float, significant: int = 4) -> str:
 
 
 def trimmed(value: float, significant: int) -> str:
-    """`value` in so many significant digits, without zeros after them; large numbers have no exponent.
+    """`value` in so many significant digits, but all of those before the point; without zeros at the end.
 
-    >>> trimmed(150.3, 2), trimmed(0.5, 3), trimmed(12345, 3)
-    ('150', '0.5', '12300')
+    >>> trimmed(150.3, 2), trimmed(0.5, 3), trimmed(999.6, 3), trimmed(12345.6, 3)
+    ('150', '0.5', '1000', '12346')
     """
-    return f"{float(f'{value:.{significant}g}'):.12g}"
+    rounded = float(f"{value:.{significant}g}") if abs(value) < 10**significant else round(value, 0)
+    return f"{rounded:.12g}"
 
 
 def format_number(value: float, significant: int = 4) -> str:
@@ -111,7 +112,7 @@ def mean_number(mean: float, most: float, digits: int = 3) -> str:
     """
     if 0.0 < mean < 0.01:
         return "fewer than 0.01"
-    texts = (trimmed(mean, more) for more in range(max(digits, len(f"{mean:.0f}")), digits + 8))
+    texts = (trimmed(mean, more) for more in range(digits, digits + 8))
     return next((text for text in texts if float(text) < most or mean >= most * (1 - 5e-4)), f"{mean:g}")
 
 
@@ -263,18 +264,19 @@ def left(seconds: float) -> str:
 def si(value: float, digits: int = 4, largest: float | None = None) -> str:
     """A number and an SI prefix, for a unit to follow; the prefix is that of the value, or of `largest`.
 
-    >>> si(0.0000123) + "s", si(-2.5) + "s", si(0.0) + "s", si(0.99996, 3) + "s", si(0.15, 1) + "s"
-    ('12.3 µs', '-2.5 s', '0 s', '1 s', '200 ms')
+    >>> si(0.0000123) + "s", si(-2.5) + "s", si(0.0) + "s", si(0.99996, 3) + "s"
+    ('12.3 µs', '-2.5 s', '0 s', '1 s')
     """
-    most = float(f"{abs(value) if largest is None else largest:.{digits}g}")
+    value = float(f"{value:.{digits}g}")
+    most = abs(value) if largest is None else largest
     if most == 0 or not math.isfinite(value):
         return f"{value:g} "
     exponent = max(-12, min(12, 3 * math.floor(math.log10(most) / 3)))
-    return f"{trimmed(value / 10.0**exponent, digits)} {_PREFIXES[exponent]}"
+    return f"{value / 10.0**exponent:.12g} {_PREFIXES[exponent]}"
 
 
 def brief(value_s: float, digits: int = 4) -> str:
-    """A time as by `si`, but no prefix makes seconds longer.
+    """A time as by `si`, but seconds have no prefix that makes them longer.
 
     >>> brief(0.35), brief(12345, 3), brief(999.96)
     ('350 ms', '12 300 s', '1 000 s')

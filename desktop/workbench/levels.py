@@ -13,6 +13,7 @@ import numpy as np
 
 from desktop.core.arrays import Floats
 from desktop.core.envelope import envelope
+from desktop.core.units import trimmed
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -231,4 +232,4 @@ def round_up(value: float) -> float:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1e6 else f"{value:g}"
+    return trimmed(value, 3) if abs(value) < 1e6 else f"{value:g}"

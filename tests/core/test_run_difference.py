@@ -125,7 +125,7 @@ def test_without_causes_durations_processors_and_phases_are_compared() -> None:
 
 def test_long_times_are_said_in_seconds_and_large_ratios_without_an_exponent() -> None:
     assert explain_differences(align([held("old", 2.0), held("new", 14345.0)])) == [
-        "new takes 14 345 s, 14 300 s longer than old (7170 times)."
+        "new takes 14 345 s, 14 300 s longer than old (7172 times)."
     ]
 
 

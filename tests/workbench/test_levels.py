@@ -48,6 +48,7 @@ def test_a_curve_that_stays_under_a_tenth_is_fitted_at_first_and_the_axis_says_s
     assert note(AT_FIRST, LOW) == "0–0.08 of 12 processors, peaks to 1"
     assert not little(HIGH) and limits(AT_FIRST, HIGH) == whole(HIGH) == (0, 12.6)
     assert note(AT_FIRST, HIGH) == ""
+    assert note(AT_FIRST, replace(LOW, processors=1024)) == "0–0.08 of 1024 processors, peaks to 1"
     edge = replace(LOW, peak=1.21)
     assert not little(edge) and limits(AT_FIRST, edge) == (0, 12.6)
     assert not little(replace(LOW, peak=0.0))  # nothing to be seen at any magnification
