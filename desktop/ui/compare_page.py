@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import button, choices, divided, first_page, labelled, quiet, refill, set_up, stacked
+from desktop.ui.plots.notes import plain
 from desktop.ui.tables import tab_separated
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 from desktop.workbench.run_comparison import MOST, ComparisonSnapshot
@@ -165,7 +165,7 @@ class ComparePage(Page):
         if new.sentences != old.sentences:
             text = "\n".join(new.sentences)
             self.answer.setText("\n".join(new.sentences[:SENTENCES]))
-            self.answer.setToolTip(html.escape(text) if len(new.sentences) > SENTENCES else "")
+            self.answer.setToolTip(plain(text) if len(new.sentences) > SENTENCES else "")
         self.answer.setVisible(bool(new.sentences))
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
         self._pages.setCurrentIndex(0 if new.alignment is None else 1 + self.over_p)

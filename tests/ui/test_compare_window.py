@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
+from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -477,6 +478,15 @@ def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
     qtbot.waitUntil(
         lambda: f" than {first}" in window.answer.text() and "per processor" in window.answer.text()
     )
+
+
+def test_names_of_regions_in_the_tip_are_no_markup(qtbot: QtBot, main: TracePage) -> None:
+    window = compare(qtbot, main)
+    said = ("a takes 1 s", "by f(A &)", "by it's", "by <b>g</b>")
+    window.bench._show(sentences=said)
+    document = QTextDocument()
+    document.setHtml(window.answer.toolTip())
+    assert document.toPlainText().splitlines() == list(said)
 
 
 def test_bundled_traces_compare(qtbot: QtBot, main: TracePage) -> None:
