@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from desktop import resources
+from desktop.core.units import quantity
 from desktop.data.material import tables
 from desktop.data.structure import Decoder, Misfit, encode
 from desktop.ui.exporting import material_of
@@ -87,6 +88,9 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     panel.region_speed.put(4.0)
     panel.region_speed.turned.emit()
     assert bench.snapshot.what_if.outdated
+    assert panel.words.text() == "The run lasts 1168 ms. Predicting …", (
+        "there is no number yet, nor 'no change'"
+    )
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
     assert panel.words.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
     panel.region_speed.put(2.0)
@@ -145,6 +149,36 @@ def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):
         "forward_solve",
         pytest.approx(2, rel=0.01),
     )
+
+
+def test_an_entry_can_be_applied_again_and_says_what_it_is_compared_with(qtbot, window, panel):
+    helps, view = window.workbench.snapshot.what_if.helps, panel.helps
+    place = next(k for k, one in enumerate(helps) if one.title == "Half the latency")
+
+    def click() -> None:
+        index = view.frames.index(place, 0)
+        view.scrollTo(index)
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(index).center())
+        settled(qtbot, window)
+
+    click()
+    assert view.keys == (place,)
+    said = panel.words.text()
+    assert (
+        f"That is {quantity(helps[place].saved_s, 's')} less than on the network as it is estimated" in said
+    )
+    shown = {value.text() for value, _ in panel._values}
+    network = helps[place].changes.network
+    assert {quantity(network.latency_s, "s"), quantity(network.bandwidth, "B/s")} <= shown
+    assert f"latency {quantity(network.latency_s, 's')}" in said
+    qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
+    settled(qtbot, window)
+    assert view.keys == () and window.workbench.snapshot.what_if.changes is None
+    click()
+    assert window.workbench.snapshot.what_if.prediction.changes == helps[place].changes
+    panel.latency.setValue(panel.latency.value() + 10)
+    settled(qtbot, window)
+    assert view.keys == () and panel.latency.number != network.latency_s
 
 
 def test_other_phases_are_other_changes(qtbot, window, panel):

@@ -41,6 +41,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 if TYPE_CHECKING:
     from desktop.core.changes import Changes
     from desktop.data.helping import Help
+    from desktop.data.whatif import RunPrediction
     from desktop.workbench.what_if import WhatIf
 
 _STEPS = 240  # of a slider
@@ -56,6 +57,7 @@ class Knob(QSlider):
     ) -> None:
         super().__init__(Qt.Orientation.Horizontal)
         self._low, self._high, self._first, self._last = math.log10(low), math.log10(high), first, last
+        self._put: tuple[int, float] | None = None  # the position that a number was given to, and the number
         self.setRange(0, _STEPS)
         self.setPageStep(_STEPS // 12)
         self.valueChanged.connect(lambda _: self.turned.emit())
@@ -64,6 +66,8 @@ class Knob(QSlider):
     def number(self) -> float:
         """The number that the knob's position stands for."""
         k = self.value()
+        if self._put is not None and self._put[0] == k:
+            return self._put[1]
         if k == 0 and self._first is not None:
             return self._first
         if k == _STEPS and self._last is not None:
@@ -71,7 +75,7 @@ class Knob(QSlider):
         return float(f"{10 ** (self._low + (self._high - self._low) * k / _STEPS):.3g}")
 
     def put(self, number: float) -> None:
-        """Move to the nearest value, without a signal."""
+        """Move to the nearest position, without a signal; until it is moved, it stands for just this."""
         with QSignalBlocker(self):
             if number == self._first:
                 self.setValue(0)
@@ -80,6 +84,7 @@ class Knob(QSlider):
             else:
                 share = (math.log10(max(number, 1e-300)) - self._low) / (self._high - self._low)
                 self.setValue(round(_STEPS * min(max(share, 0.0), 1.0)))
+        self._put = self.value(), number
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
@@ -222,6 +227,9 @@ class WhatIfPanel(Panel):
         self._say(state, ready)
         if before is None or state.helps is not before.helps:
             self._list(state.helps or ())
+        # What is not applied any more can be clicked again.
+        applied = (k for k, one in enumerate(state.helps or ()) if one.changes == state.changes)
+        self.helps.select_key(next(applied, ""))
         self._enable()
 
     def _fill_boxes(self, state: WhatIf) -> None:
@@ -238,20 +246,29 @@ class WhatIfPanel(Panel):
                 if self._workbench.snapshot.fit is None
                 else "Being computed from the events of the trace."
             )
-        elif state.changes is None:
-            lasts = quantity(prediction.recorded_s, "s")
-            text = f"The run lasts {lasts}. Change something to see how long it would last."
+        elif state.changes is None or not prediction.changes.sentence:  # those asked for may be under way
+            text = f"The run lasts {quantity(prediction.recorded_s, 's')}."
+            text += " Change something to see how long it would last." if state.changes is None else ""
         else:
             change = signed(-100 * prediction.saved_s / prediction.recorded_s, 3)
             text = (
                 f"{quantity(prediction.duration_s, 's')} instead of {quantity(prediction.recorded_s, 's')} "
-                f"({change} %): {prediction.changes.sentence or 'no change'}."
+                f"({change} %): {prediction.changes.sentence}.{self._from_estimate(state, prediction)}"
             )
-        if state.task is not None and state.outdated:
-            part = state.task.fraction
+        first = prediction is not None and not prediction.changes.sentence and state.changes is not None
+        if state.outdated and (state.task is not None or first):
+            part = None if state.task is None else state.task.fraction
             text += f" Predicting{'' if part is None else f', {percent(part)}'} …"
         self.words.setText(text)
         self._show_values()
+
+    def _from_estimate(self, state: WhatIf, prediction: RunPrediction) -> str:
+        """What an entry of the list is compared with, if that is not the run as recorded."""
+        for one in state.helps or ():
+            if one.changes == prediction.changes and one.before_s != prediction.recorded_s:
+                saved, before = quantity(one.saved_s, "s"), quantity(one.before_s, "s")
+                return f" That is {saved} less than on the network as it is estimated, {before}."
+        return ""
 
     def _show_values(self) -> None:
         for value, words in self._values:
