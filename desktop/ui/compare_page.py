@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from desktop.ui.frame import Frame
 
 #: Sentences on differences above the plots; its tip has all.
-SENTENCES = 3
+SENTENCES = 4
 _TITLE = "Compare runs – Phasewright"
 
 
@@ -163,9 +163,12 @@ class ComparePage(Page):
         if new.alignment is not old.alignment or new.placement is not old.placement:
             self._show_answer(new)
         if new.sentences != old.sentences:
-            text = "\n".join(new.sentences)
-            self.answer.setText("\n".join(new.sentences[:SENTENCES]))
-            self.answer.setToolTip(plain(text) if len(new.sentences) > SENTENCES else "")
+            text, more = "\n".join(new.sentences), len(new.sentences) - SENTENCES
+            shown = (
+                new.sentences if more <= 0 else (*new.sentences[:SENTENCES], f"… and {more} more: point here")
+            )
+            self.answer.setText("\n".join(shown))
+            self.answer.setToolTip(plain(text) if more > 0 else "")
         self.answer.setVisible(bool(new.sentences))
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
         self._pages.setCurrentIndex(0 if new.alignment is None else 1 + self.over_p)
@@ -197,8 +200,8 @@ class ComparePage(Page):
     def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
         self.phases.show_snapshot(old, new)
         self.show_task("phases", new.task, self.modeller.cancel)
-        if new.problem != old.problem:
-            self.tell_problem(new.problem, lambda: self.modeller.complain(""))
+        if new.problem != old.problem:  # which the phases' own page says in place of the model
+            self.tell_problem("" if self.over_p else new.problem, lambda: self.modeller.complain(""))
 
     def _show_answer(self, new: ComparisonSnapshot) -> None:
         pairs = self.bench.by_hand

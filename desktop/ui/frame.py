@@ -478,7 +478,8 @@ class Frame(QMainWindow):
     def show_messages(self) -> None:
         """Show in each bar the latest message of the page in front; problems also of other pages, with their
         titles. Notices of other pages wait until these are in front."""
-        for kind, bar in (("problem", self.problem_bar), ("notice", self.notice_bar)):
+        room = 0  # for so many of the bars, the upper one first
+        for k, (kind, bar) in enumerate((("notice", self.notice_bar), ("problem", self.problem_bar)), 1):
             messages: list[tuple[Page | None, str, Message]] = [
                 (page, key, message)
                 for page in sorted(self.pages, key=lambda page: page is self.current)
@@ -493,10 +494,10 @@ class Frame(QMainWindow):
             page, _, message = latest
             prefix = "" if page is None or page is self.current else f"{self.title_of(page)}: "
             bar.show_message(prefix + message.sentence, message.details, message.action)
-        notice = self._messages.get("notice")
+            if message.settled and page is self.current:
+                room = k
         if self.current is not None and not self._ended:
-            settled = notice is not None and notice[2].settled
-            self._below.make_room(self.current.centralWidget(), int(settled))
+            self._below.make_room(self.current.centralWidget(), room)
 
     def _act(self, kind: str) -> None:
         latest = self._messages.get(kind)

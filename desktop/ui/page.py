@@ -38,7 +38,8 @@ _NATIVE = QKeySequence.SequenceFormat.NativeText
 class Message:
     """A sentence for the bar of its `kind`; `act`: what the button named `action` does; `dismissed`: called
     when the user has read it. `settled`: it has room of its own above the page instead of covering its upper
-    edge; for messages that come while the page is filled, when nothing moves away under the pointer."""
+    edge; for messages that come while the page is filled or answer what the user has just done, when
+    nothing moves away under the pointer."""
 
     kind: Literal["problem", "notice"]
     sentence: str
@@ -149,9 +150,10 @@ class Page(QMainWindow):
         self.frame.show_messages()
 
     def tell_problem(self, problem: str, dismissed: Callable[[], object]) -> None:
-        """Show a problem, written as in errors: in lower case and without a full stop; "" ends it."""
+        """Show a problem of what the user asked for, written as in errors: in lower case and without a full
+        stop; "" ends it."""
         sentence = problem and f"{capital(problem.removesuffix('.'))}."
-        self.tell("problem", "problem", sentence, dismissed=dismissed)
+        self.tell("problem", "problem", sentence, dismissed=dismissed, settled=True)
 
     def show_task(
         self, key: str, task: Task | None, cancel: Callable[[], object] | None = None, *, timed: bool = True

@@ -578,7 +578,9 @@ class TracePage(Page):
             self.tell("problem", "problem", "")
             return
         sentence, dismissed = new.problem.sentence, self.workbench.dismiss_problem
-        self.tell("problem", "problem", sentence, new.problem.details, dismissed=dismissed)
+        # On the start page nothing is done that it could disturb.
+        settled, details = new.document is None, new.problem.details
+        self.tell("problem", "problem", sentence, details, dismissed=dismissed, settled=settled)
         if new.problem.choices:
             ChoiceDialog(new.problem.choices, self.workbench.open_member, self).open()
 

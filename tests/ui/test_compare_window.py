@@ -562,6 +562,32 @@ def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_pat
     assert window.view.isVisible() and not window.over_p_button.isChecked()
 
 
+def test_two_sentences_on_each_of_three_runs_are_shown_and_more_are_counted(window: ComparePage) -> None:
+    four = tuple(f"{name} takes longer." for name in "abcd")
+    window.bench._show(sentences=four)
+    assert window.answer.text() == "\n".join(four) and not window.answer.toolTip()
+    window.bench._show(sentences=(*four, "e takes longer.", "f as long."))
+    assert window.answer.text() == "\n".join((*four, "… and 2 more: point here"))
+    assert "e takes longer." in window.answer.toolTip()
+
+
+def test_why_there_is_no_model_of_phases_stands_on_its_page_only(
+    qtbot: QtBot, main: TracePage, tmp_path: Path
+) -> None:
+    for name, p in (("a", 4), ("b", 8), ("c", 8)):
+        add(qtbot, main, curve(tmp_path / f"{name}.csv", (2, 1), (160 / p, p), (8 / p + 0.5, p / 2)), 3)
+    window = compare(qtbot, main)
+    window.bench.change(hidden=())
+    qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
+    said = "Phases over p need runs on 3 or more different numbers of processors, these are on 4, 8."
+    qtbot.waitUntil(lambda: window.phases.words.text() == said, timeout=60_000)
+    assert not window.frame.problem_bar.isVisible()
+    qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
+    assert window.view.isVisible() and not window.frame.problem_bar.isVisible()
+    qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
+    assert window.phases.words.text() == said
+
+
 def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
     qtbot: QtBot, main: TracePage, tmp_path: Path
 ) -> None:

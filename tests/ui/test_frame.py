@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import example_table, folder, samples
@@ -257,7 +257,9 @@ def test_the_import_report_has_room_of_its_own_and_gives_it_back(qtbot: QtBot, f
     trace.tell("report", "notice", "Import report: 1 notice.", action="Show report", settled=True)
     QApplication.processEvents()
     assert bar.isVisible() and edge() >= bar.mapTo(frame, bar.rect().bottomLeft()).y()
-    trace.tell_problem("the file has gone", lambda: None)  # comes at any time, so that it moves nothing
+    trace.workbench._show(
+        problem=Problem("The file has gone.")
+    )  # comes at any time, so that it moves nothing
     QApplication.processEvents()
     moved = edge()
     assert frame.problem_bar.isVisible() and moved - before <= bar.height() + 2
@@ -267,6 +269,38 @@ def test_the_import_report_has_room_of_its_own_and_gives_it_back(qtbot: QtBot, f
     frame.go_to(trace)
     frame.notice_bar.dismissed.emit()
     qtbot.waitUntil(lambda: edge() == before and not bar.isVisible())
+
+
+def test_a_problem_with_what_was_asked_for_covers_nothing(qtbot: QtBot, frame: Frame, tmp_path: Path) -> None:
+    bar = frame.problem_bar
+
+    def bottom() -> int:
+        return bar.mapTo(frame, bar.rect().bottomLeft()).y()
+
+    (tmp_path / "notes.txt").write_text("no trace")
+    frame.trace.open_path(tmp_path / "notes.txt")
+    qtbot.waitUntil(bar.isVisible)
+    QApplication.processEvents()
+    heading = next(label for label in frame.trace.start_page.findChildren(QLabel) if label.isVisible())
+    assert heading.mapTo(frame, heading.rect().topLeft()).y() > bottom()
+    page = frame.show_kind("model")
+    assert isinstance(page, ModelPage)
+    page.open_path(example_table())
+    settle(qtbot, frame)
+    frame.trace.workbench.dismiss_problem()
+    QApplication.processEvents()
+    before = page.centralWidget().mapTo(frame, page.centralWidget().rect().topLeft()).y()
+    page.bench.complain("the table is odd")
+    QApplication.processEvents()
+    covered = [
+        widget
+        for widget in page.centralWidget().findChildren(QWidget)
+        if widget.isVisible() and widget.mapTo(frame, widget.rect().topLeft()).y() <= bottom()
+    ]
+    assert bar.isVisible() and bottom() > before and not covered
+    bar.dismissed.emit()
+    QApplication.processEvents()
+    assert page.centralWidget().contentsMargins().top() == 0
 
 
 def test_closing_asks_once_for_all_pages(

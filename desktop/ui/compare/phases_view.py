@@ -112,8 +112,12 @@ class PhasesView(QWidget):
     def _show(self, new: PhaseModelSnapshot | None = None) -> None:
         model = self._model
         if model is None:
-            waiting = new is not None and new.task is not None
-            text = "The runs are being read…" if waiting else "These runs do not allow a model of the phases."
+            if new is not None and new.task is not None:
+                text = "The runs are being read…"
+            elif new is not None and new.problem:
+                text = f"{capital(new.problem.removesuffix('.'))}."
+            else:
+                text = "These runs do not allow a model of the phases."
             self.words.setText(text)
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)
