@@ -612,7 +612,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("outside", "Outside of parallel regions", _of(Account.SERIAL), _says_outside),
     Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says_accelerator),
     Kind("start", "Start-up", _starts, _says_start),
-    Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
+    Kind("end", "Early end", _of(Account.ABSENT, ENDING), _says_end),
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
     Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),
     Kind("idle", "Idle", _of(Account.IDLE, fits=0.5), _says("Idle, and the trace does not say why")),

@@ -75,7 +75,8 @@ class Level:
     @property
     def sentence(self) -> str:
         loop, drift = self.loop, self.loop.drift
-        words = f"{loop.count} iterations of {brief(loop.period)}"
+        first, last = (brief(at) for at in loop.bounds[[0, -1]].tolist())
+        words = f"{loop.count} iterations of {brief(loop.period)} from {first} to {last}"
         if self.region:
             words += f", each begins with {self.region}"
         if abs(drift) >= 0.05:

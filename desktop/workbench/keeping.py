@@ -317,7 +317,7 @@ class ProjectStore:
                 ProjectError(
                     "is not where it was when the project was saved, nor beside the project",
                     file=record.trace.path,
-                    hint="say where it is in the panel Project",
+                    hint="press Find in the panel Project and say where it is",
                 )
             )
             return

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from desktop import resources
+from desktop.core.units import brief
 from desktop.ui.frame import Frame
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -51,7 +52,11 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     panel.level.setCurrentIndex(place)
     panel.level.activated.emit(place)
     level = panel.selected_level
-    assert panel.words.text().startswith("100 iterations of ")
+    said = panel.words.text()
+    first, last = level.loop.bounds[[0, -1]].tolist()
+    assert said.startswith(
+        f"100 iterations of {brief(level.loop.period)} from {brief(first)} to {brief(last)},"
+    ), said
     band, median, fitted, *_ = panel.chart.content.series
     assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
     assert fitted.label.endswith("phases")

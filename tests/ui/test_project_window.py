@@ -509,9 +509,13 @@ def test_moved_changed_and_newer_in_the_window(
     assert "first.csv: is not where it was" in lost.frame.problem_bar.sentence
     panel = lost.panel("project")
     assert listed(panel, 2) == ["not found"] and panel.isVisible()
-    panel.table.selectRow(0)
+    assert "press Find in the panel Project" in lost.frame.problem_bar.sentence
+    find = panel.buttons["place"]
+    assert find.isEnabled() and find.visibleRegion().boundingRect() == find.rect(), (
+        "it can be pressed at once"
+    )
     asked_for(monkeypatch, tmp_path / "elsewhere.csv")
-    panel.buttons["place"].click()
+    qtbot.mouseClick(find, Qt.MouseButton.LeftButton)
     panel.table.selectRow(0)
     panel.buttons["open"].click()
     settle(qtbot, lost)

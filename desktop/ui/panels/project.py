@@ -75,7 +75,7 @@ class ProjectPanel(Panel):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.activatedKey.connect(lambda _: self.openAsked.emit(*self._selected()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
-        self.table.setMinimumHeight(4 * self.fontMetrics().height())  # it stands low, and scrolls
+        self.table.setMinimumHeight(3 * self.fontMetrics().height())  # it stands low, and scrolls
         selected = self._selected
         self.buttons: dict[str, QToolButton] = {}
         for key, text, tip, act in (
@@ -114,6 +114,8 @@ class ProjectPanel(Panel):
             self.table.select_key("")  # places mean other rows now
         self._cells = cells
         self.table.show_rows(COLUMNS, [TableRow(one, k) for k, one in enumerate(cells)])
+        if not self.table.keys:  # what has moved is ready to be found
+            self.table.select_key(next((k for k, item in enumerate(rows) if item.state == "not found"), ""))
         self._refresh()
 
     def _row(self) -> ProjectItem | None:
