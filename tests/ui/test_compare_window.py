@@ -482,7 +482,7 @@ def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
 
 def test_names_of_regions_in_the_tip_are_no_markup(qtbot: QtBot, main: TracePage) -> None:
     window = compare(qtbot, main)
-    said = ("a takes 1 s", "by f(A &)", "by it's", "by <b>g</b>")
+    said = ("a takes 1 s", "by f(A &)", "by it's", "by <b>g</b>", "by h")  # more than are shown
     window.bench._show(sentences=said)
     document = QTextDocument()
     document.setHtml(window.answer.toolTip())
