@@ -383,11 +383,11 @@ def _says_small(cause: Cause, words: Naming) -> str:
 
 
 def _besides(cause: Cause, words: Naming) -> str:
-    """``; and MPI_Bcast``: what else the seconds of the cause were lost in."""
+    """``; also MPI_Bcast``: what else the seconds of the cause were lost in."""
     calls = [one.region for one in cause.besides if one.family == TOGETHER]
     names = list(dict.fromkeys(words.region(call) for call in calls))
     names += ["messages"] if len(calls) < len(cause.besides) else []
-    return f"; and {' and '.join(', '.join(names).rsplit(', ', 1))}" if names else ""
+    return f"; also {' and '.join(', '.join(names).rsplit(', ', 1))}" if names else ""
 
 
 #: A reason why something takes longer than networks do.

@@ -273,7 +273,7 @@ def test_a_sentence_names_all_that_its_seconds_were_lost_in() -> None:
     (both,) = causes(moving(4, 4))
     said = both.kind.says(both, words)
     assert "4 calls of MPI_Reduce of 8 B on average, each taking 40 ms" in said
-    assert said.endswith("; and MPI_Gather"), (
+    assert said.endswith("; also MPI_Gather"), (
         "half of the seconds are not those of the calls that are counted"
     )
 
