@@ -99,8 +99,9 @@ class Recommended:
         more = f"; {100 * self.effect / base:.2g} % would take more than {_MOST_TRIALS} trials"
         less = "" if self.enough else more
         return (
-            f"{self.runs} runs x {self.replicates}: sees {100 * self.sees / base:.2g} % effects with "
-            f"{100 * POWER:.0f} % at a noise of {100 * self.noise / base:.2g} % a run; "
+            f"{self.runs} treatments × {self.replicates} replicates: finds effects of "
+            f"{100 * self.sees / base:.2g} % with a power of {100 * POWER:.0f} % at a noise of "
+            f"{100 * self.noise / base:.2g} % per trial; "
             f"{meaning(self.resolution)} ({word}){time}{less}"
         )
 

@@ -36,6 +36,7 @@ _CALLS = (Account.MOVING, Account.UNKNOWN, Account.OVERHEAD, Account.STARTUP, EN
 
 _TITLES = {int(one): ACCOUNTS[one.name.lower()][0] for one in Account} | {
     NOT_BEGUN: "Processes that have not begun", ENDING: "Shutdown", int(Account.STARTUP): "Start-up",
+    int(Account.UNKNOWN): "Unclassified communication",
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ _STROKES = {
     "fewer": "M5 12h14",
     "more": "M5 12h14M12 5v14",
     "copy": "M8 8h12v12H8zM4 16V4h12",
+    "hidden": "M5 5l7 7-7 7M12 5l7 7-7 7",
 }
 
 

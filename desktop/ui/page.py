@@ -11,14 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QSplitter, QTextBrowser, QToolBar, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QPalette
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QMainWindow,
+    QMenu,
+    QSplitter,
+    QTextBrowser,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
 
 from desktop.core.units import capital
 from desktop.ui import theme as themes
 from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
+from desktop.ui.icons import icon
 from desktop.ui.mnemonics import letter_menu, plain, settle
 from desktop.ui.pages import asked_path, lay_out, set_up
 from desktop.ui.settings import Settings
@@ -107,6 +117,9 @@ class Page(QMainWindow):
     def _show_theme(self, theme: themes.Theme) -> None:
         """Hand the theme to the widgets that paint themselves."""
         themes.dress(self, theme)
+        ink = self.palette().color(QPalette.ColorRole.WindowText)
+        for arrow in self.findChildren(QToolButton, "qt_toolbar_ext_button"):  # to tools without room
+            arrow.setIcon(icon("hidden", ink, ink))  # that of the style is dark in every theme
 
     @abstractmethod
     def show_anew(self) -> None:

@@ -107,6 +107,14 @@ def test_start_up_is_one_difference_whichever_call_it_is_in() -> None:
     assert sentence.endswith("start-up in MPI_Init_thread +500 ms (250 ms of it waiting for rank 1).")
 
 
+def test_unclassified_communication_is_one_name_in_a_list() -> None:
+    waiting = costs(2, (Account.UNKNOWN, "MPI_Recv", "rank 0", 1.2, 0.0)).times
+    runs = [held("old", 1.0, capacity=2.0, costs=EVEN)]
+    runs.append(held("new", 1.6, capacity=2.0, costs=replace(EVEN, times=EVEN.times | waiting)))
+    (sentence,) = explain_differences(align(runs))
+    assert sentence.endswith("per processor, unclassified communication in MPI_Recv +600 ms (rank 0).")
+
+
 def test_regions_under_other_names_are_one_computing() -> None:
     other = replace(SLOW, times={(a, "Working", where): time for (a, _, where), time in SLOW.times.items()})
     runs = [held("old", 1.0, costs=EVEN), held("new", 2.0, costs=other)]

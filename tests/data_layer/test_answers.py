@@ -293,7 +293,10 @@ def test_what_is_recommended_sees_the_effect(count, capsys):
     assert not fewer <= 0.02
     assert cli.run(["spt", "design", "--factors", str(count), "--recommend", "--run-s", "60"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"{one.runs} runs x {one.replicates}: sees ") and " min" in said
+    assert (
+        said.startswith(f"{one.runs} treatments × {one.replicates} replicates: finds effects of ")
+        and " min" in said
+    )
     poor = recommend(3, 1.0, 0.001)
     assert not poor.enough and "would take more than" in poor.text()
 

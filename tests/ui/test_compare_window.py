@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtGui import QTextDocument
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop import cli
@@ -33,7 +42,7 @@ from desktop.ui.model_page import ModelPage
 from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
-from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.theme import DARK, LIGHT, apply
 from desktop.ui.trace_page import TracePage
 from desktop.ui.windows import Windows
 from desktop.workbench import model
@@ -249,6 +258,27 @@ def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: C
     assert view.selection is None and window._selected.text() == ""
     window.actions_by_id["back"].trigger()
     assert view.visible_range() == (0.0, 15.0)
+
+
+def test_the_arrow_to_tools_without_room_is_seen_in_the_dark(
+    qtbot: QtBot, qapp: QApplication, window: ComparePage
+) -> None:
+    try:
+        apply(qapp, DARK)
+        window.use_theme(DARK)
+        window.frame.resize(700, 600)
+        arrow = window._bar.findChild(QToolButton, "qt_toolbar_ext_button")
+        assert isinstance(arrow, QToolButton)
+        qtbot.waitUntil(arrow.isVisible)
+        picture = arrow.grab().toImage()
+        light = [
+            picture.pixelColor(x, y).lightness()
+            for x in range(picture.width())
+            for y in range(picture.height())
+        ]
+        assert max(light) - min(light) > 100
+    finally:
+        apply(qapp, LIGHT)
 
 
 def test_a_curve_shows_in_its_colour_where_it_is(qtbot: QtBot, window: ComparePage) -> None:
