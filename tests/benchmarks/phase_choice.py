@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -76,7 +76,7 @@ def case(name: str, store: TraceStore, truth: Sequence[float]) -> Case:
 
 def programs(
     which: dict[str, tuple[Program, int]], folder: Path, noise: Sequence[float] = NOISE, first: int = 1
-):
+) -> Iterator[Case]:
     """The programs, each once with each level of noise; `first`: of the seeds."""
     for name, (program, ranks) in which.items():
         for seed, level in enumerate(noise, first):
@@ -85,12 +85,23 @@ def programs(
                 yield case(f"{name}, noise {level:g}", store, [t for _, t in run.truth])
 
 
-def recorded(folder: Path, names: Sequence[str] = ("*",)):
+def recorded(folder: Path, names: Sequence[str] = ("*",)) -> Iterator[Case]:
     """Real runs of `tests/programs/phased`, which told their boundaries themselves."""
     for archive in sorted({file for name in names for file in DATA.glob(f"{name}.tar.xz")}):
         place, truth = taken(archive, folder)
         with open_trace(place) as store:
             yield case(place.name, store, [t for _, t in truth])
+
+
+def sets(folder: Path) -> dict[str, Iterator[Case]]:
+    """Runs whose phases are known by construction, or that told them; made in the folder."""
+    return {
+        "Written last": programs(LATER, folder, first=21),
+        "Held back from the second change": programs(UNSEEN, folder, first=11),
+        "Held back from the first": programs(HELD_BACK, folder),
+        "Development": programs(DEVELOPMENT, folder),
+        "Real runs that tell their phases": recorded(folder),
+    }
 
 
 #: What EZTrace makes of the life of a process or thread, and of its own end: no phase of the program.
@@ -277,15 +288,7 @@ def main() -> None:
     parser.add_argument("--each", action="store_true", help="also every run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        sets = {
-            "Written last": programs(LATER, place, first=21),
-            "Held back from the second change": programs(UNSEEN, place, first=11),
-            "Held back from the first": programs(HELD_BACK, place),
-            "Development": programs(DEVELOPMENT, place),
-            "Real runs that tell their phases": recorded(place),
-        }
-        for title, made in sets.items():
+        for title, made in sets(Path(folder)).items():
             cases = list(made)
             _print(title, cases)
             if options.each:

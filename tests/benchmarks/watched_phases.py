@@ -1,5 +1,6 @@
 """Phases that are suggested while a run goes on, against steps that are known: ``python -m
-tests.benchmarks.watched_phases`` prints the table of ``resources/docs/getting-traces.md``.
+tests.benchmarks.watched_phases`` prints the table of ``resources/docs/getting-traces.md``, with
+``--programs`` hits on the programs and real runs of `tests.benchmarks.phase_choice`, seen to their ends.
 
 Programs of `tests.programs.steps` are simulated and cut off at several instants. A step counts from when 4 %
 of what is seen lie behind its beginning; a breakpoint hits within 2 % of what is seen.
@@ -11,6 +12,7 @@ import argparse
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from desktop.core.selection import SWEEP, search, suggest
 from desktop.data.presence import structure
 from desktop.data.store import open_store
 from desktop.data.utilization import build
+from tests.benchmarks.phase_choice import score, sets
 from tests.programs.simulated import simulate, write
 from tests.programs.steps import KINDS, stepped
 
@@ -115,10 +118,29 @@ def scored(found: list[float], truth: tuple[float, ...], until: float) -> np.nda
     return np.array([1, off == 0, off <= 1, hits, len(known), len(left)])
 
 
+def of_programs() -> None:
+    found = dict.fromkeys(RULES, (0, 0))
+    runs = boundaries = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for one in chain.from_iterable(sets(Path(folder)).values()):
+            runs, boundaries = runs + 1, boundaries + len(one.truth)
+            curve = grown(one.curve, one.curve.duration)
+            for name, rule in RULES.items():
+                hits, false = score(rule(curve), one.truth, one.curve.duration, NEAR)
+                found[name] = found[name][0] + hits, found[name][1] + false
+    print(f"{runs} runs, {boundaries} boundaries")
+    for name, (hits, false) in found.items():
+        print(f"{name}: {hits} hit, {false} false")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--programs", action="store_true")
     options = parser.parse_args()
+    if options.programs:
+        of_programs()
+        return
     scores: dict[tuple[str, str], np.ndarray] = {}
     for one in cases(options.seed):
         for instant in INSTANTS:

@@ -7,17 +7,16 @@ Three programs: the quicksort of the examples with one thread (the places are co
 change to its source), and two MPI programs of four ranks that sleep where others would compute, so that two
 cores are enough. Each is recorded by `phasewright record` without delays, and is run by `phasewright spt
 run` as an experiment whose factors are the delays, K times each treatment, in an order drawn anew. Of the
-quicksort processor time counts, of the others the time that rank 0 sees. Each trial of the quicksort tells
-how long a unit of delay takes, before and after it sorts: the speed of a shared machine changes by the
-minute. What is printed is the effect of `phasewright spt effects` with its interval of 95 %.
+quicksort processor time counts, of the others the time that rank 0 sees. The speed of a shared machine
+differs by some per cent from trial to trial, so each trial of the quicksort measures how long a unit of delay
+takes, before and after it sorts, and its time is that of a machine where a unit takes 1 ns. What is printed
+is the effect of `phasewright spt effects` with its interval of 95 %.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import math
 import shutil
 import statistics
 import subprocess
@@ -49,8 +48,8 @@ int main(int count, char **words)
     return code;
 }
 """
-#: The quicksort, which also tells how long a unit of its delay takes in this very process, in processor time
-#: and in calls as long as the delays (one call of 1e8 units takes 8 % longer a unit on a busy machine).
+#: The quicksort, its processor time divided by that of a unit of its delay in the same process, measured in
+#: calls as long as the delays (one call of 1e8 units takes 8 % longer a unit on a busy machine).
 TIMED = """
 #define main sorting
 #include "qsort_spt.c"
@@ -64,9 +63,10 @@ static double unit(void)
 }
 int main(int count, char **words)
 {
-    double before = unit();
+    double before = unit(), begin = now(CLOCK_PROCESS_CPUTIME_ID);
     int code = sorting(count, words);
-    printf("unit_ns=%.6f\\n", (before + unit()) / 2);
+    double took = now(CLOCK_PROCESS_CPUTIME_ID) - begin;
+    printf("steady=%.6f\\n", took / ((before + unit()) / 2));
     return code;
 }
 """
@@ -74,21 +74,16 @@ int main(int count, char **words)
 
 def measured(
     folder: Path, build: list[str], run: list[str], sources: list[Path], factors: list[dict[str, Any]],
-    response: str, repeat: int, beside: str = "",
-) -> tuple[dict[str, tuple[float, float]], float]:  # fmt: skip
-    """The effect of each factor and half its interval of 95 %, in seconds, of an experiment; and the mean of
-    what its trials tell `beside`."""
+    response: str, repeat: int,
+) -> dict[str, tuple[float, float]]:  # fmt: skip
+    """The effect of each factor and half its interval of 95 %, in seconds, of an experiment."""
     folder.mkdir()
     for source in sources:
         shutil.copy(source, folder)
     quoted = json.dumps
     text = [
         "format = 1",
-        *(
-            f'[[responses]]\nname = "{name}"\nkind = "output"\npattern = "{name}=([0-9.]+)"\nunit = "{unit}"'
-            for name, unit in ((response, "s"), (beside, "ns"))
-            if name
-        ),
+        f'[[responses]]\nname = "{response}"\nkind = "output"\npattern = "{response}=([0-9.]+)"\nunit = "s"',
         "[program]",
         f"run = {quoted(run)}",
         f"build = {quoted(build)}",
@@ -111,14 +106,10 @@ def measured(
         )
         if done.returncode:
             raise SystemExit(done.stderr + done.stdout)
-    with (folder / "trials.csv").open(newline="") as file:
-        next(file)  # what experiment it is
-        values = [float(row[beside]) for row in csv.DictReader(file) if row.get(beside)]
     found = json.loads(done.stdout)
-    effects = {
+    return {
         row["term"]: (row["value"], (row["interval"][1] - row["interval"][0]) / 2) for row in found["effects"]
     }
-    return effects, statistics.fmean(values) if values else math.nan
 
 
 def recorded(command: list[str], folder: Path) -> Path:
@@ -177,16 +168,13 @@ def quicksort(folder: Path, repeat: int) -> None:
         )
     timed = folder / "timed.c"
     timed.write_text(TIMED)
-    effects, unit_ns = measured(
+    effects = measured(
         folder / "spt_quicksort", ["cc", "-O2", "-pthread", "{flags}", "-o", "{out}", timed.name],
-        ["{out}", *words], [QUICKSORT, timed], factors, "cpu", repeat, "unit_ns",
+        ["{out}", *words], [QUICKSORT, timed], factors, "steady", repeat,
     )  # fmt: skip
     for routine, (units, trace) in traces.items():
-        want, calls = predicted(trace, routine, units * unit_ns * 1e-9)
-        told(
-            f"quicksort {routine}", f"{units} x {unit_ns:.3f} ns",
-            calls * units * unit_ns * 1e-9, [want], *effects[routine],
-        )  # fmt: skip
+        want, calls = predicted(trace, routine, units * 1e-9)
+        told(f"quicksort {routine}", f"{units} units", calls * units * 1e-9, [want], *effects[routine])
 
 
 def sleeping(folder: Path, repeat: int) -> None:
@@ -204,7 +192,7 @@ def sleeping(folder: Path, repeat: int) -> None:
         for us in delays:
             traces.append(recorded([*MPIRUN, "4", str(program), *words, "0"], folder / f"trace_{name}_{us}"))
             factor = {"name": region, "arguments": [str(us)], "low_arguments": ["0"]}
-            found, _ = measured(
+            found = measured(
                 folder / f"spt_{name}_{us}", [*build, "{flags}", "-o", "{out}", source.name],
                 [*MPIRUN, "4", "{out}", *words, "{args}"], [source], [factor], "wall", repeat,
             )  # fmt: skip
