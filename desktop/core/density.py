@@ -63,13 +63,14 @@ def _note_runs(x0: float, x1: float, y0: float, y1: float, ends: AnyArray) -> No
     if x1 < 0 or x0 >= width or max(y0, y1) < 0 or min(y0, y1) >= height:
         return
     slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
-    for c in range(max(math.floor(x0), 0), min(math.floor(x1), width - 1) + 1):
+    for c in range(math.floor(max(x0, 0.0)), math.floor(min(x1, width - 1.0)) + 1):
         a = y0 if c <= x0 else y0 + (c - x0) * slope
         b = y1 if c + 1 >= x1 else y0 + (c + 1 - x0) * slope
         low, high = min(a, b), max(a, b)
         if high >= 0 and low < height:
-            ends[max(math.floor(low), 0), c] += 1
-            ends[min(math.floor(high), height - 1) + 1, c] -= 1
+            # Limited before they are whole numbers, into which not every float fits.
+            ends[math.floor(max(low, 0.0)), c] += 1
+            ends[math.floor(min(high, height - 1.0)) + 1, c] -= 1
 
 
 def ink(density: NDArray[np.int32]) -> Bytes:

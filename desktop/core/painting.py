@@ -176,7 +176,7 @@ def trace_line(
         top = max(math.floor(high - thickness / 2 + 0.5), 0)
         bottom = min(math.floor(low - thickness / 2 + 0.5) + thickness, height)
         if bottom <= 0 or top >= height:
-            top, bottom = (0, thickness) if bottom <= 0 else (height - thickness, height)
+            top, bottom = (0, min(thickness, height)) if bottom <= 0 else (max(height - thickness, 0), height)
         across = thickness if low - high > thickness else 1
         for r in range(top, bottom):
             for c in range(max(k - across + 1, 0), k + 1):

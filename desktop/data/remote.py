@@ -15,7 +15,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import time
 from collections import deque
@@ -585,7 +584,7 @@ def copy_remote(path: RemotePath, progress: Progress, options: JSON, output: Pat
         assert store.elsewhere is not None
         store.elsewhere.bring([(0, store.elsewhere.size)], progress, f"from {path.destination}")
         with naming(target), PartFile(target) as part:
-            shutil.copyfile(store.path, part.part)
+            store.elsewhere.copy(part.part)
     return target
 
 

@@ -273,11 +273,19 @@ class Spill:
 
 
 def room(folder: Path, rows: int, dtype: np.dtype[np.generic]) -> AnyArray:
-    """An array in memory, or in an unnamed temporary file if it is large."""
+    """An array in memory, or in an unnamed temporary file if it is large.
+
+    Raises
+    ------
+    OSError : there is no room for it on the disk.
+    """
     if rows <= IN_MEMORY:
         return np.empty(rows, dtype)
     with naming(folder), tempfile.TemporaryFile(dir=folder) as file:
-        file.truncate(rows * dtype.itemsize)
+        size = rows * dtype.itemsize
+        if hasattr(os, "posix_fallocate"):  # or a full disk would end the process where the rows are set
+            os.posix_fallocate(file.fileno(), 0, size)
+        file.truncate(size)
         return np.asarray(np.memmap(file, dtype, "r+", shape=(rows,)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -71,3 +72,16 @@ def test_more_lines_have_more_ink_and_none_has_none() -> None:
     steps = shade[[1, 4, 5]].astype(int)
     assert abs((steps[1] - steps[0]) - (steps[2] - steps[1])) <= 1  # by the logarithm
     assert ink(np.array([[0, 1]], np.int32)).tolist() == [[0, round(255 * MOST_INK)]]
+
+
+@pytest.mark.parametrize("far", [1e15, 1e19, 1e300])
+def test_a_line_may_end_as_far_away_as_floats_reach(far: float) -> None:
+    upright, level = (
+        (np.array([[1.5], [1.5]]), np.array([[-far], [far]])),
+        (
+            np.array([[-far], [far]]),
+            np.array([[0.5], [0.5]]),
+        ),
+    )
+    assert line_density(*upright, 4, 2).tolist() == [[0, 1, 0, 0], [0, 1, 0, 0]]
+    assert line_density(*level, 4, 2).tolist() == [[1, 1, 1, 1], [0, 0, 0, 0]]

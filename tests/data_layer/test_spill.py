@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 import threading
 import time
@@ -147,6 +148,23 @@ def test_a_full_disk_is_told_to_all_who_ask(tmp_path, monkeypatch):
                 found.size(0)
             with pytest.raises(OSError, match="No space left"):
                 found.add(rows, np.zeros(10, np.int64), 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="not on this system")
+def test_many_rows_have_their_room_before_they_are_set(tmp_path, monkeypatch):
+    """Where a file is mapped and the disk is full, the system ends the process that writes to it."""
+    monkeypatch.setattr(spill, "IN_MEMORY", 10)
+    taken = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda *about: taken.append(about[1:]))
+    assert len(spill.room(tmp_path, 1000, DTYPES[0])) == 1000 and taken == [(0, 16_000)]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        spill.room(tmp_path, 1000, DTYPES[0])
+    assert raised.value.filename == str(tmp_path)
 
 
 def test_a_file_that_lost_its_end_is_not_read_beyond_it(tmp_path):

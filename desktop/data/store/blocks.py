@@ -141,6 +141,19 @@ class Blocks:
             self._file.seek(at)
             return self._file.read(size)
 
+    def copy(self, target: Path) -> None:
+        """Write the whole store into a file, from the open file: another process may have removed that at its
+        place, and begun another.
+
+        Raises
+        ------
+        OSError : the file cannot be written.
+        StoreError : bytes cannot be fetched.
+        """
+        with target.open("wb") as file:
+            for at in range(0, self.size, AT_ONCE):
+                file.write(self.read(at, min(AT_ONCE, self.size - at)))
+
     def bring(self, ranges: Ranges, progress: Progress | None = None, text: str = "") -> None:
         """Fetch these bytes if they are not here; what two threads ask for at once is fetched once.
 
