@@ -138,6 +138,15 @@ def test_a_project_says_what_to_compare(capsys, runs, tmp_path) -> None:  # type
     assert [one["n"] for one in told["runs"]] == [2, 2] and told["axis"] == "phases"
 
 
+def test_sentences_are_printed_whole(capsys, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    names = [f"{letter * 90}.csv" for letter in "ab"]
+    files = [curve(tmp_path / name, (4, 8), (6 + k, 2), (5, 6)) for k, name in enumerate(names)]
+    said = as_json(capsys, *files)["sentences"]
+    assert len(said[0]) > 200
+    printed = run(capsys, *files)[1].partition("\n\n")[0]
+    assert printed.split() == " ".join(said).split()
+
+
 def test_the_suggested_number_is_taken_for_each(capsys, runs) -> None:  # type: ignore[no-untyped-def]
     told = as_json(capsys, *runs)
     for one, path in zip(told["runs"], runs, strict=True):

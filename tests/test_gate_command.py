@@ -79,6 +79,10 @@ def test_one_run_a_side_says_what_is_judged(tmp_path: Path, capsys: pytest.Captu
     assert [one["significant"] for one in told["differences"]] == [None] * 4
     assert "too few to know how much runs scatter" in told["judged"]
     assert gate(capsys, *base, *new, "--fail-over", "3%")[0] == 4
+    base, new = (side(tmp_path, name, 6, (0.99, 1.01)) for name in ("base", "new"))
+    md = tmp_path / "gate.md"
+    _, told = gate(capsys, *base, "--against", *new, "--markdown", md)
+    assert len(told["judged"]) > 200 and "can pass for a difference" in md.read_text()
 
 
 def test_markdown_and_junit_hold_what_strangers_wrote_as_text(

@@ -16,7 +16,7 @@ from desktop.commands.compared_runs import select
 from desktop.commands.run_options import add_curve, add_formats, add_model, adder, check_budget
 from desktop.commands.terminal import outcome, picked, show, terminal_progress
 from desktop.core.plain import JSON
-from desktop.core.units import si
+from desktop.core.units import NO_BREAK, si, unbroken
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 from desktop.remote import named
@@ -153,7 +153,7 @@ def _differences(alignment: Alignment, placement: Placement) -> list[JSON]:
 
 def result_lines(result: JSON) -> list[str]:
     """The comparison as lines for a person, within 100 columns."""
-    lines = [*map(printable, result["sentences"]), ""]
+    lines = [*(unbroken(printable(text, 4000)) for text in result["sentences"]), ""]
     plain = result["curve"] == "computing"
     for k, one in enumerate(result["runs"], 1):
         mark = ", the reference" if one["run"] == result["reference"] else ""
@@ -188,7 +188,7 @@ def result_lines(result: JSON) -> list[str]:
         )
     wrapped = ([line] if len(line) <= 100 else textwrap.wrap(line, 98, subsequent_indent="  ")
                for line in lines)  # fmt: skip
-    return [one for some in wrapped for one in some]
+    return [one.replace(NO_BREAK, " ") for some in wrapped for one in some]
 
 
 def _share(share: float) -> str:

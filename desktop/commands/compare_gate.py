@@ -223,7 +223,7 @@ def result_lines(result: JSON) -> Iterator[str]:
 
 def _md(text: str) -> str:
     """Text of strangers' files, escaped: no mark-up, no link, no new cell."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", printable(text))
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", printable(text, 4000))
 
 
 def markdown(result: JSON) -> str:
