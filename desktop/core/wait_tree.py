@@ -13,10 +13,15 @@ that wait for it directly, and those that wait for these: columns ``2 * family``
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.arrays import AnyArray, Flags, Ints
 from desktop.core.jit import kernel
+
+Indices: TypeAlias = NDArray[np.int32]
 
 #: Waiting for the sender of a message, whose location is before one's own, or after it; for a receiver; for
 #: all at a barrier; for others in another collective operation; for its root.
@@ -26,46 +31,53 @@ _ROWS = 1 << 16
 
 
 def who_hangs(
-    begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, locations: int
-) -> tuple[Ints, Ints, Ints, Ints, Flags]:
+    begin: Ints, end: Ints, who: AnyArray, partner: AnyArray, family: AnyArray, locations: int
+) -> tuple[Ints, Indices, Indices, Indices, Flags]:
     """Numbers of waiting locations below each one: time, location, column, and the number from then on,
     (rows,) each, by location and time; and which waits (waits,) are left out, as their partner is not known
     (-1) or they are in a cycle, which contradicting clocks cause.
 
     begin, end, who, partner, family : (waits,) of each wait; those of a location do not overlap.
     """
-    times = np.concatenate([begin, end])
-    order = np.lexsort((np.repeat([1, 0], begin.size), times))  # at one time ends come before begins
+    # At one time ends come before begins.
+    order = np.argsort(np.concatenate([end, begin]), kind="stable")
     parent, link = np.full(locations, -1, np.int64), np.zeros(locations, np.int64)
     below, last = np.zeros((2, locations, COLUMNS), np.int32)
     left_out = partner < 0
-    parts: list[tuple[Ints, ...]] = [(np.zeros(0, np.int64),) * 4]
+    times, rest = [np.zeros(0, np.int64)], [np.zeros((3, 0), np.int32)]
     at = 0
     while at < order.size:
-        out = np.empty((4, _ROWS), np.int64)
-        rows, at = hang(order, at, begin, end, who, partner, family, parent, link, below, last, left_out, out)
-        parts.append(tuple(out[:, :rows]))
-    time, location, column, number = (np.concatenate(one) for one in zip(*parts, strict=True))
-    by_place = np.argsort(location, kind="stable")
-    return time[by_place], location[by_place], column[by_place], number[by_place], left_out
+        time, out = np.empty(_ROWS, np.int64), np.empty((3, _ROWS), np.int32)
+        rows, at = hang(
+            order, at, begin, end, who, partner, family, parent, link, below, last, left_out, time, out
+        )
+        times.append(time[:rows].copy())
+        rest.append(out[:, :rows].copy())
+    del order
+    out = np.concatenate(rest, axis=1)
+    rest.clear()
+    by_place = np.argsort(out[0], kind="stable")
+    location, column, number = out[:, by_place]
+    return np.concatenate(times)[by_place], location, column, number, left_out
 
 
 @kernel
 def hang(
-    order: Ints, at: int, begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, parent: Ints,
-    link: Ints, below: AnyArray, last: AnyArray, left_out: Flags, out: Ints,
+    order: Ints, at: int, begin: Ints, end: Ints, who: AnyArray, partner: AnyArray, family: AnyArray,
+    parent: Ints, link: Ints, below: AnyArray, last: AnyArray, left_out: Flags, times: Ints, out: AnyArray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room;
-    returns the rows written and the next `at`. parent, link (locations,): the partner of each, and the family
-    of the wait; below, last (locations, COLUMNS): current numbers, and those written last."""
+    """Go on from row `at` of `order` (ends of the waits, then their begins) while `times` (rows,) and `out`
+    (3, rows) have room; returns the rows written and the next `at`. parent, link (locations,): the partner
+    of each, and the family of the wait; below, last (locations, COLUMNS): current numbers, and those written
+    last."""
     rows = 0
     waits = begin.size
     columns = below.shape[1]
     while at < order.size and rows + 2 * columns <= out.shape[1]:
-        ends = order[at] >= waits
-        wait = order[at] - waits if ends else order[at]
+        ends = order[at] < waits
+        wait = order[at] if ends else order[at] - waits
         time = end[wait] if ends else begin[wait]
-        node = who[wait]
+        node = np.int64(who[wait])
         at += 1
         if left_out[wait]:
             continue
@@ -97,10 +109,10 @@ def hang(
                 continue
             for column in range(columns):
                 if below[one, column] != last[one, column]:
-                    out[0, rows] = time
-                    out[1, rows] = one
-                    out[2, rows] = column
-                    out[3, rows] = below[one, column]
+                    times[rows] = time
+                    out[0, rows] = one
+                    out[1, rows] = column
+                    out[2, rows] = below[one, column]
                     last[one, column] = below[one, column]
                     rows += 1
     return rows, at
@@ -108,8 +120,8 @@ def hang(
 
 @kernel
 def charge(
-    begin: Ints, end: Ints, state: Ints, cuts: Ints, time: Ints, column: Ints, number: Ints, out: Ints,
-    seen: Ints,
+    begin: Ints, end: Ints, state: Ints, cuts: Ints, time: Ints, column: AnyArray, number: AnyArray,
+    out: Ints, seen: Ints,
 ) -> None:  # fmt: skip
     """Add up the costs of one location, by time segment and activity.
 

@@ -23,7 +23,7 @@ from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges, RunC
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.root_causes import Naming
 from desktop.core.run_difference import run_costs
-from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
+from desktop.core.wait_tree import COLUMNS, FAMILIES, Indices, charge, who_hangs
 from desktop.data.causality import Causality, Replayed
 from desktop.data.classify import mpi_call
 from desktop.data.collectives import depends
@@ -176,14 +176,14 @@ class _Waits:
     start: Ints
     begin: Ints
     end: Ints
-    who: Ints
-    partner: Ints
-    family: Ints
-    region: Ints
+    who: Indices
+    partner: Indices
+    family: NDArray[np.int8]
+    region: Indices
     followed: Flags
     regions: int
     #: the locations below each one, see `who_hangs`, and where the rows of each begin
-    below: tuple[Ints, Ints, Ints]
+    below: tuple[Ints, Indices, Indices]
     first: Ints
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
@@ -205,14 +205,15 @@ def _waits(store: TraceStore, causality: Causality) -> _Waits:
     start = np.concatenate([[0], np.cumsum([one[0].size for one in parts])]).astype(np.int64)
     nothing = (np.zeros(0, np.int64),) * 3
     begin, end, row = (np.concatenate(column) for column in zip(nothing, *parts, strict=True))
-    who = np.repeat(np.arange(places), np.diff(start))
-    family_of = np.zeros(len(Account), np.int64)
+    who = np.repeat(np.arange(places, dtype=np.int32), np.diff(start))
+    family_of = np.zeros(len(Account), np.int8)
     for account in WAITING:
         family_of[account] = FAMILIES.index(_FAMILY[account])
-    partner = causality.waits.partner[row].astype(np.int64)
+    partner = causality.waits.partner[row]
     family = family_of[causality.waits.account[row]]
     family[(family == SENDER) & (partner > who)] = AFTER
-    region = causality.calls.region[causality.waits.call[row]].astype(np.int64)
+    region = causality.calls.region[causality.waits.call[row]]
+    del parts, row
     time, location, column, number, left_out = who_hangs(begin, end, who, partner, family, places)
     first = np.searchsorted(location, np.arange(places + 1))
     return _Waits(

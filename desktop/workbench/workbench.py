@@ -1384,10 +1384,10 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _take_parked(self, source: Path, options: OpenOptions, project: Project | None) -> OpenedTrace | None:
         """The trace that was put aside, if it is of the same source and settings."""
-        from desktop.data.utilization import Rules
-
         for one in self._parked:
             if (one.document.source, one.document.options) == (source, options) and project is not None:
+                from desktop.data.utilization import Rules  # here, as a first trace would wait for HDF5
+
                 self._parked.remove(one)
                 request = project.rules or Rules(), project.limit, project.curve
                 run = one.analysed[0]
