@@ -60,6 +60,7 @@ from desktop.core.clock_line import Clock, columns
 from desktop.core.ideal import STUCK, ideal_duration
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import brief
+from desktop.data import memory
 from desktop.data.call_tables import (
     CallParts,
     Calls,
@@ -151,6 +152,10 @@ class Causality:
         self._violations, most_s = _contradictions(store.clock, rules.repairs(store))
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
+        #: of ranges: the whole run is asked for whenever one of its phases changes
+        self._replays = memory.Recent[tuple[int, int, bytes, bytes, int, int], Replayed](
+            lambda _: 1024 + 32 * len(store.locations), lambda: memory.limit() / 64
+        )
         events, *counts = map(store.count, _NUMBERED)
         if max(events // 2, sum(counts)) > MOST:
             raise StoreError(
@@ -555,8 +560,18 @@ class Causality:
         """The part of the run from tick `begin` to tick `end` of the common clock.
 
         `before`, `useful` : (locations,) ticks computed before it and in it. `sent`, `received`: numbers of
-            its messages, all of which should be matched.
+            its messages, all of which should be matched. The latest results are kept.
         """
+        key = begin, end, before.tobytes(), useful.tobytes(), sent, received
+        known = self._replays.get(key)
+        if known is None:
+            known = self._between(begin, end, before, useful, sent, received)
+            self._replays.put(key, known)
+        return known
+
+    def _between(
+        self, begin: int, end: int, before: Ints, useful: Ints, sent: int, received: int
+    ) -> Replayed:
         unit = np.float64(1.0 / self._store.ticks_per_second)
         first, last = self.operations_between(begin, end)
         operations = self.operations

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.core.arrays import Ints
+from desktop.core.ideal import ideal_duration
 from desktop.core.phases import fit
 from desktop.data import digest, profile, statistics
 from desktop.data.clock import check_clocks
@@ -171,6 +173,28 @@ def test_an_imported_trace_needs_no_other_pass(trace: TraceStore, monkeypatch: p
 
 
 # ---------------------------------------------------------------- made up ones
+
+
+@pytest.mark.parametrize("trace", ["mpt_farm_6_dilated"], indirect=True)
+def test_a_range_is_replayed_once(trace: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run, while a breakpoint is moved, and where it is its only phase."""
+    replayed: list[int] = []
+
+    def noted(first: Ints, last: Ints, *rest: Any) -> int:
+        replayed.append(int((last - first).sum()))
+        return ideal_duration(first, last, *rest)
+
+    monkeypatch.setattr("desktop.data.causality.ideal_duration", noted)
+    statistics, use = Statistics(trace), build(trace)
+    start, end = use.curve().span
+    before = statistics.ranges([(start, end), (start, end)], use, replay=True)
+    assert len(replayed) == 1 and before[0].replayed is not None and before[0].replayed.ideal_s is not None
+    for number, part in enumerate((0.4, 0.6), 1):
+        middle = start + part * (end - start)
+        whole, *phases = statistics.ranges([(start, end), (start, middle), (middle, end)], use, replay=True)
+        assert len(replayed) == 1 + 2 * number and sum(replayed[-2:]) == replayed[0]
+        assert whole.replayed is before[0].replayed
+        assert all(phase.replayed is not whole.replayed for phase in phases)
 
 
 @st.composite
