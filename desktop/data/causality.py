@@ -59,7 +59,7 @@ from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock, columns
 from desktop.core.ideal import STUCK, ideal_duration
 from desktop.core.open_regions import BEGIN, END
-from desktop.core.units import brief
+from desktop.core.units import brief, grouped
 from desktop.data import memory
 from desktop.data.call_tables import (
     CallParts,
@@ -710,7 +710,7 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
 def unmatched(sends: int, receives: int) -> str:
     """Why there is no replay, in words."""
     parts = [
-        f"{'1 message' if count == 1 else f'{count} messages'} {done} here "
+        f"{'1 message' if count == 1 else f'{grouped(count)} messages'} {done} here "
         f"{'is' if count == 1 else 'are'} not known to be {other}"
         for count, done, other in ((sends, "sent", "received"), (receives, "received", "sent"))
         if count

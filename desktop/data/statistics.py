@@ -31,6 +31,7 @@ from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, attributes, frame
 from desktop.core.gantt import NO_REGION_NAME
+from desktop.core.labels import ACTIVITIES
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si, trimmed
 from desktop.data.call_tables import Intervals
@@ -342,8 +343,10 @@ def _columns(
     """Columns of a table of regions, from the attributes of its rows; `called`: attribute by column name."""
     called = {"region": "name", "exclusive": "exclusive_s", "inclusive": "inclusive_s"} | dict(called)
     columns = attributes(table, rows, called)
-    activities = ("" if row.activity is None else row.activity.name for row in rows)
-    return columns | {"activity": [name.capitalize().replace("Io", "I/O") for name in activities]}
+    columns["activity"] = [
+        "" if row.activity is None else ACTIVITIES[row.activity.name.lower()] for row in rows
+    ]
+    return columns
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTreeView
 
 from desktop import resources
-from desktop.core.units import quantity
+from desktop.core.labels import ACTIVITIES
+from desktop.core.units import grouped, quantity
 from desktop.data.material import tables
 from desktop.data.structure import Decoder, Misfit, encode
 from desktop.ui.exporting import material_of
@@ -181,6 +183,26 @@ def test_an_entry_can_be_applied_again_and_says_what_it_is_compared_with(qtbot, 
     assert view.keys == () and panel.latency.number != network.latency_s
 
 
+def test_why_nothing_is_predicted_is_said_as_the_profile_names_its_activities(qtbot, window):
+    """In this trace no receive is known, and the tracer was busy for a moment."""
+    window.open_path(next(s.path for s in resources.samples() if "wave1d" in str(s.path)))
+    qtbot.waitUntil(
+        lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
+    )
+    window.show_panel("whatif")
+    panel = window.panel("whatif")
+    why = f"{grouped(1400)} messages sent here are not known to be received."
+    said = f"Nothing can be predicted for this run. {why}"
+    qtbot.waitUntil(lambda: panel.words.text() == said, timeout=TIMEOUT)
+    assert not panel.region_speed.isEnabled()
+    window.show_panel("profile")
+    view = window.panel("profile").findChild(QTreeView)
+    qtbot.waitUntil(lambda: view.isVisible() and view.model().rowCount() > 0, timeout=TIMEOUT)
+    frame = view.frames.frame
+    assert set(frame["activity"]) - {""} <= set(ACTIVITIES.values())
+    assert "Not measured" in set(frame["activity"])
+
+
 def test_other_phases_are_other_changes(qtbot, window, panel):
     window.workbench.set_n(5)
     settled(qtbot, window)
@@ -211,5 +233,6 @@ def test_a_curve_is_said_to_have_no_causes_and_no_prediction(qtbot, window, tmp_
     window.show_panel("whatif")
     settled(qtbot, window)
     panel = window.panel("whatif")
-    assert panel.words.text().startswith("The source is a curve") and not panel.network.isEnabled()
+    said = "Nothing can be predicted for this run. The source is a curve"
+    assert panel.words.text().startswith(said) and not panel.network.isEnabled()
     assert window.panel("phases").why.toPlainText().startswith("This is a curve without events")

@@ -240,6 +240,8 @@ class WhatIfPanel(Panel):
         prediction = state.prediction
         if state.problem:
             text = state.problem
+            if prediction is not None and prediction.note == text:
+                text = f"Nothing can be predicted for this run. {text}"
         elif prediction is None:
             text = (
                 ready
