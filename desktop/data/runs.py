@@ -670,7 +670,7 @@ def _responses(sheet: _Sheet, numbers: list[str], requested: str | None) -> tupl
         name = (called_so or numbers)[0]
         return [name], [n for n in numbers if n != name]
     several = f"has several columns that could be the response: {', '.join(numbers)}"
-    raise sheet.refuse(several, hint="say which one")
+    raise sheet.refuse(several, hint="call that column response in its heading, or name it by --response")
 
 
 def _label(header: list[str], row: list[str]) -> str:
