@@ -194,7 +194,7 @@ class ComparePage(Page):
                 "the phases are matched automatically."
             )
             act = self.bench.match_again
-            self.tell("outdated", "notice", waiting or "", action="Match again", act=act)
+            self.tell("outdated", "notice", waiting or "", action="Match again", act=act, settled=True)
         self._refresh_actions()
 
     def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:

@@ -472,7 +472,7 @@ class Frame(QMainWindow):
 
     def tell(self, key: str, sentence: str) -> None:
         """Show a notice of the program itself."""
-        self._own_messages[key] = Message("notice", sentence)
+        self._own_messages[key] = Message("notice", sentence, settled=True)
         self.show_messages()
 
     def show_messages(self) -> None:
@@ -494,7 +494,7 @@ class Frame(QMainWindow):
             page, _, message = latest
             prefix = "" if page is None or page is self.current else f"{self.title_of(page)}: "
             bar.show_message(prefix + message.sentence, message.details, message.action)
-            if message.settled and page is self.current:
+            if message.settled and page in (None, self.current):
                 room = k
         if self.current is not None and not self._ended:
             self._below.make_room(self.current.centralWidget(), room)

@@ -215,6 +215,7 @@ class ModelPage(Page):
         self.tell(
             "alike", "notice", quoted and f"{quoted} {ALIKE}. Are they the same?",
             action="Merge names", act=self._merge, dismissed=self._keep_apart,
+            settled=True,
         )  # fmt: skip
 
     def _merge(self) -> None:

@@ -423,6 +423,7 @@ class Floating(QWidget):
                 bar.heightForWidth(wide) if bar.hasHeightForWidth() else bar.sizeHint().height()
                 for bar in visible
             )
+            room += max(len(visible) - 1, 0) * layout.spacing()
             page.setContentsMargins(0, room, 0, 0)
 
     def make_room(self, page: QWidget, bars: int) -> None:

@@ -208,7 +208,7 @@ class ProjectDesk(QObject):
             window.setWindowModified(self.worth_saving)
 
     def _tell(self, sentence: str) -> None:
-        self._window.tell("notice", "notice", sentence)
+        self._window.tell("notice", "notice", sentence, settled=True)
 
     def _locate(self, trace: TraceId) -> Path | None:
         title = f"Where is {trace.path.name}? It is not in {trace.path.parent}"

@@ -278,7 +278,7 @@ class WatchPage(Page):
             if self in frame.all_pages:
                 QTimer.singleShot(0, self, lambda: frame.close_page(self))
             if code:
-                frame.trace.tell("ended", "notice", f"The program ended with exit code {code}.")
+                frame.trace.tell("ended", "notice", f"The program ended with exit code {code}.", settled=True)
 
         frame.trace.open_paths([folder])
         bench.subscribe(opened)

@@ -65,7 +65,9 @@ def test_one_column_per_replicate_and_one_row_per_trial_agree(tmp_path):
 
 def test_the_response_is_found_or_asked_for(tmp_path):
     path = table(tmp_path, "a,foo,bar\n-,1,2\n+,5,7\n")
-    with pytest.raises(TableError, match="several columns that could be the response: foo, bar, call that column response"):
+    with pytest.raises(
+        TableError, match="several columns that could be the response: foo, bar, call that column response"
+    ):
         read_runs(path)
     assert read_runs(path, response="bar").data.y.tolist() == [2, 7]
     with pytest.raises(TableError, match="no column 'baz', line 1, its columns are a, foo, bar"):

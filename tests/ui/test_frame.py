@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import example_table, folder, samples
@@ -271,36 +271,38 @@ def test_the_import_report_has_room_of_its_own_and_gives_it_back(qtbot: QtBot, f
     qtbot.waitUntil(lambda: edge() == before and not bar.isVisible())
 
 
-def test_a_problem_with_what_was_asked_for_covers_nothing(qtbot: QtBot, frame: Frame, tmp_path: Path) -> None:
-    bar = frame.problem_bar
+def covered(frame: Frame, bar: QWidget) -> list[QWidget]:
+    """Widgets of the page in front that begin above the lower edge of a bar."""
+    QApplication.processEvents()
+    bottom = bar.mapTo(frame, bar.rect().bottomLeft()).y()
+    assert bar.isVisible() and bottom > 0 and frame.current is not None
+    widgets = frame.current.centralWidget().findChildren(QWidget)
+    return [w for w in widgets if w.isVisible() and w.mapTo(frame, w.rect().topLeft()).y() <= bottom]
 
-    def bottom() -> int:
-        return bar.mapTo(frame, bar.rect().bottomLeft()).y()
 
+def test_what_answers_the_user_or_comes_with_a_page_covers_nothing(
+    qtbot: QtBot, frame: Frame, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("no trace")
     frame.trace.open_path(tmp_path / "notes.txt")
-    qtbot.waitUntil(bar.isVisible)
-    QApplication.processEvents()
-    heading = next(label for label in frame.trace.start_page.findChildren(QLabel) if label.isVisible())
-    assert heading.mapTo(frame, heading.rect().topLeft()).y() > bottom()
+    qtbot.waitUntil(frame.problem_bar.isVisible)
+    assert not covered(frame, frame.problem_bar)
     page = frame.show_kind("model")
     assert isinstance(page, ModelPage)
-    page.open_path(example_table())
+    rows = [f"NAS{k}BT,SP2,{p},{100 / p}" for k in "-_" for p in (1, 2, 4, 8)]
+    (tmp_path / "times.csv").write_text("\n".join(["code,system,p,time", *rows]))
+    page.open_path(tmp_path / "times.csv")
     settle(qtbot, frame)
     frame.trace.workbench.dismiss_problem()
-    QApplication.processEvents()
-    before = page.centralWidget().mapTo(frame, page.centralWidget().rect().topLeft()).y()
+    assert "Are they the same?" in frame.notice_bar.sentence and not covered(frame, frame.notice_bar)
     page.bench.complain("the table is odd")
+    assert frame.notice_bar.isVisible() and not covered(frame, frame.problem_bar)
+    for bar in (frame.problem_bar, frame.notice_bar):
+        bar.dismissed.emit()
     QApplication.processEvents()
-    covered = [
-        widget
-        for widget in page.centralWidget().findChildren(QWidget)
-        if widget.isVisible() and widget.mapTo(frame, widget.rect().topLeft()).y() <= bottom()
-    ]
-    assert bar.isVisible() and bottom() > before and not covered
-    bar.dismissed.emit()
-    QApplication.processEvents()
-    assert page.centralWidget().contentsMargins().top() == 0
+    assert not frame.notice_bar.isVisible() and page.centralWidget().contentsMargins().top() == 0
+    frame.tell("start", "Work was recovered.")
+    assert not covered(frame, frame.notice_bar)
 
 
 def test_closing_asks_once_for_all_pages(
