@@ -224,7 +224,7 @@ def main(options: argparse.Namespace) -> int:
         lambda: lines,
     )
     for row in selection.excluded:
-        print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
+        print(f"phasewright: {options.table}: line {row.line} is excluded: {row.reason}", file=sys.stderr)
     return LOSSY if selection.excluded else DONE
 
 

@@ -170,8 +170,8 @@ class ModelPage(Page):
         if table is None:
             return
         out = sum(bool(row.reason) for row in table.rows)
-        left_out, selected = f", {out} left out" if out else "", f", {len(lines)} selected" if lines else ""
-        self._count.setText(f"{count(len(table.rows), 'row')}{left_out}{selected}")
+        excluded, selected = f", {out} excluded" if out else "", f", {len(lines)} selected" if lines else ""
+        self._count.setText(f"{count(len(table.rows), 'row')}{excluded}{selected}")
         self._exclude.setEnabled(bool(lines))
         self._include.setEnabled(any(row.reason for row in table.rows if row.line in lines))
 

@@ -123,7 +123,7 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
         (Column("Error", "(measured − fitted) / measured", "%", 3, name="error"), relative),
         (Column("Studentized", "Residual over the spread that the other points have; beyond ±3 is rare",
                 significant=3, name="studentized"), student),
-        (Column("Left out because", name="reason"), [row.reason for row in rows]),
+        (Column("Excluded because", name="reason"), [row.reason for row in rows]),
         (Column("Note", name="note"), [row.note for row in rows]),
     ]  # fmt: skip
     if unit != "t'" or table.transformed:
@@ -509,10 +509,10 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Float
 # --- words ---
 
 
-def fit_summary(fit: ModelFit, left_out: int, choice: FactorChoice | None = None) -> tuple[str, ...]:
+def fit_summary(fit: ModelFit, excluded: int, choice: FactorChoice | None = None) -> tuple[str, ...]:
     """What has to be known of a fit, in a few lines. `choice`: among what it was chosen."""
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
-    out = f", {left_out} left out" if left_out else ""
+    out = f", {excluded} excluded" if excluded else ""
     log = fit.response.kind == "log"
     starts = f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {digits(fit.condition)}"
     lines = [

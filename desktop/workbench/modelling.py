@@ -187,7 +187,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             if record.sha256 in ("", origin.sha256):
                 return ""
             return (
-                f"{record.name} is not as it was when the project was saved: rows that were left out, and "
+                f"{record.name} is not as it was when the project was saved: rows that were excluded, and "
                 "names, may not fit any more"
             )
 

@@ -396,7 +396,7 @@ def test_command_refuses_in_one_sentence(capsys, tmp_path):
     assert code == 1 and "not understood" in err
     path.write_text(path.read_text() + "\na,x,0,1\n")
     code, _, err = run(capsys, path, "--individual", "--functions", "1/p")
-    assert code == 3 and "line 6 is left out: p is '0'" in err
+    assert code == 3 and "line 6 is excluded: p is '0'" in err
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the measured times are not part of the project (GPL-3.0)")

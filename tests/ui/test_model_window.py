@@ -306,11 +306,11 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     trigger(opened, "exclude")
     answer_dialog(opened, "another compiler")
     assert fit_of(opened).n == 115 and fit_of(opened).sse != before.sse
-    assert column(opened.measured, "Left out because")[k] == "another compiler"
-    assert "115, 1 left out" in opened.summary.text()
+    assert column(opened.measured, "Excluded because")[k] == "another compiler"
+    assert "115, 1 excluded" in opened.summary.text()
     opened.plots.show_tab("Scaling")
     labels = [series.label for series in opened.plots.scaling.content.series]
-    assert "Left out" in labels and "Before the last exclusion" in labels
+    assert "Excluded" in labels and "Before the last exclusion" in labels
     assert opened.actions_by_id["undo"].text() == f"Undo exclude row {lines[k]}"
     trigger(opened, "undo")
     assert fit_of(opened).sse == pytest.approx(before.sse, rel=1e-12)

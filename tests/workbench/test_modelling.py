@@ -614,7 +614,7 @@ def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
 def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBench) -> None:
     lines = results.fit_summary(fit_of(class_a), 2)
     text = " ".join(lines)
-    for part in ("N = 116, 2 left out, 14 parameters, converged, 8 of 8 starts", "SSE 130.276 of SST 13937.2",
+    for part in ("N = 116, 2 excluded, 14 parameters, converged, 8 of 8 starts", "SSE 130.276 of SST 13937.2",
                  "R² 0.99065 against zero", "0.93283 against the mean", "F(18, 84) = 6.94",
                  "does not hold in the strict sense"):  # fmt: skip
         assert part in text, part

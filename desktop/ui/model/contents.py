@@ -25,7 +25,7 @@ Against = Literal["fitted", "p", "system", "code"]
 _P = "Processors p"
 _NO_FIT = "Nothing is fitted yet: the bar above says why, or choose one or more functions of p."
 #: What is said in a plot beside the points of rows that take no part.
-_LEFT_OUT = "left out"
+_EXCLUDED = "excluded"
 
 
 def _empty(text: str = _NO_FIT) -> Content:
@@ -135,8 +135,8 @@ def _left_out(snapshot: ModelSnapshot, c: int, s: int, quantity: Quantity, named
     if not p.size:
         return []
     reasons = {row.line: row.reason for row in snapshot.selection.excluded}
-    names = tuple(f"line {line}, {_LEFT_OUT}: {reasons[line]}" for line in lines.tolist())
-    label = capital(_LEFT_OUT) if named else ""
+    names = tuple(f"line {line}, {_EXCLUDED}: {reasons[line]}" for line in lines.tolist())
+    label = capital(_EXCLUDED) if named else ""
     return [Series("points", p, value, label, "muted", "cross", names=names, keys=lines)]
 
 

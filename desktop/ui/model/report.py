@@ -38,8 +38,8 @@ def sections(
     if fit is None or cell is None or snapshot.selection is None:
         return (), ()
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
-    left_out = len(snapshot.selection.excluded)
-    summary = results.fit_summary(fit, left_out, snapshot.choice)
+    excluded = len(snapshot.selection.excluded)
+    summary = results.fit_summary(fit, excluded, snapshot.choice)
     answers = answers_of(fit, *cell, p)
     scaling, in_words = contents.scaling(snapshot, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
