@@ -283,12 +283,17 @@ def lock_file(fd: int, patience_s: float = 0.0) -> bool:
     return locked is not False
 
 
-def _lock(fd: int) -> bool | None:
+def hold_file(fd: int) -> None:
+    """Keep others from locking an open file until it is closed here, as far as there are locks."""
+    _lock(fd, shared=True)
+
+
+def _lock(fd: int, *, shared: bool = False) -> bool | None:
     """Whether the file could be locked; None if there are no locks."""
     if fcntl is None:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

@@ -19,7 +19,7 @@ from desktop.core.units import brief
 from desktop.core.units import count as number_of
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder, place_of, scratch_folder
+from desktop.data.atomic import WorkFolder, lock_file, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
 from desktop.data.consistency import CUT_OFF, RARE, NestingDigest, judge
 from desktop.data.events import Importer
@@ -426,12 +426,16 @@ def _make_cache(target: Path) -> None:
 
 
 def _drop_superseded(target: Path) -> None:
-    """Remove stores of former states of the source from the cache, but open ones where these must stay."""
+    """Remove stores of former states of the source from the cache, but those that a process has open: it may
+    open them again."""
     place = target.name.rsplit("-", 1)[0].rsplit("-", 1)[1]
     for other in target.parent.glob(f"*-{place}-*{SUFFIX}"):
         if other != target:
             with suppress(OSError):
-                other.unlink()
+                with other.open("rb") as file:
+                    unused = lock_file(file.fileno())
+                if unused:
+                    other.unlink()
 
 
 # --- import ---

@@ -21,6 +21,7 @@ from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
 from desktop.data.opening import open_trace
 from desktop.data.spill import Spill
+from desktop.data.store import TraceStore, open_store
 from desktop.data.utilization import Rules, _Replay, build
 from desktop.errors import DesktopError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -406,6 +407,25 @@ def test_progress_only_grows(source: Path, importing: object) -> None:
     importing(two_ranks)  # type: ignore[operator]  # a fixture that is a function
     open_trace(source, Watch()).close()
     assert seen == sorted(seen) and 0.8 <= seen[-1] <= 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed there")
+def test_a_store_stays_while_a_process_has_it_open(tmp_path: Path, cache: Path) -> None:
+    """Of a window, which opens it again for a report, while another program opens the changed trace."""
+    source = tmp_path / "curve.csv"
+
+    def opened_anew(level: int) -> TraceStore:
+        source.write_text(f"0,{level}\n1,{level + 10}\n2,0\n")
+        os.utime(source, (level, level))
+        return open_trace(source)
+
+    with opened_anew(1) as first:
+        opened_anew(2).close()
+        with open_store(first.path) as again:
+            assert again.identity == first.identity
+    with opened_anew(3) as last:
+        assert not first.path.exists() and len(list((cache / "imports").iterdir())) == 1
+        assert last.path.exists()
 
 
 def test_a_source_that_changes_meanwhile_is_said(source: Path, importing: object) -> None:

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 
 from desktop.core.arrays import AnyArray, Ints
+from desktop.data.atomic import hold_file
 from desktop.data.events import TABLES
 from desktop.data.lines import in_order
 from desktop.data.packing import Chunks, unpack
@@ -333,6 +334,7 @@ def _opened(path: Path, blocks: Blocks | None) -> TraceStore:
         why = reason(error, "it is no complete HDF5 file")
         raise StoreError(f"cannot be opened ({why})", file=path) from None
     try:
+        hold_file(file.id.get_vfd_handle())
         return _checked(path, file, blocks)
     except StoreError:
         file.close()
