@@ -104,12 +104,11 @@ def read_bars(
 ) -> Bars | None:
     """The timeline of a fitted run, read from its store; the rest as of `bars`."""
     from desktop.data.material import bars
-    from desktop.data.store import open_store
 
     document, run, fit = snapshot.document, snapshot.run, snapshot.fit
     assert document is not None and run is not None and fit is not None
     inner, names = fit.breaks[1:-1].tolist(), snapshot.project.names
-    with open_store(document.store) as store:
+    with document.open_again() as store:
         return bars(
             store, run.rules, run.curve, job, span=span, breakpoints=inner, by_region=by_region, names=names,
             messages=messages, path=path,
@@ -649,18 +648,17 @@ class ReportDialog(ExportDialog):
     def save_to(self, path: Path) -> None:
         """Write the report."""
         from desktop.data.report import compose
-        from desktop.data.store import open_store
         from desktop.progress import Share
         from desktop.ui.reporting import write, write_live
 
         snapshot, title, options, looks = self._snapshot, self.title.text(), self.choices, self._looks
         contents, command = presenting.contents_of(options), self._command(path.name)
-        assert snapshot.document is not None
-        place = snapshot.document.store
+        document = snapshot.document
+        assert document is not None
         self._keep()
 
         def work(job: Job) -> Path:
-            with open_store(place) as store:
+            with document.open_again() as store:
                 subjects = [replace(presenting.subject(snapshot.project, store, title), firm=snapshot.firm)]
                 if options.kind == "live":
                     write_live(subjects[0], path, looks, command, job)

@@ -531,7 +531,7 @@ class TracePage(Page):
             self.timeline.show_trace(None)
         elif old.run is None or old.run.whole is not run.whole:  # a limit of the analysis leaves the plots
             self.curve_view.set_curve(run.whole.curve, run.whole.stack)
-            self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
+            self.timeline.show_trace(document, run.rules, run.utilization.seconds)
         if document is old.document:
             return
         if old.document is not None:

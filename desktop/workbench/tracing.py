@@ -23,7 +23,7 @@ from desktop.core.plain import JSON
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
-from desktop.errors import CurveError, DesktopError, sentence
+from desktop.errors import CurveError, DesktopError, StoreError, sentence
 from desktop.workbench.jobs import Job
 from desktop.workbench.model import DETECT, Annotation, OpenOptions, PhaseSettings, Project, marks_of
 
@@ -47,7 +47,7 @@ class Document:
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
     `options`: how to open it again; `locations`: what they are called, those of a curve are not known;
-    `doubt`: how much of its curve may be wrong, None if nothing was lost.
+    `doubt`: how much of its curve may be wrong, None if nothing was lost. `identity`: of the `store`.
     """
 
     source: Path
@@ -59,6 +59,26 @@ class Document:
     options: OpenOptions = DETECT
     locations: tuple[str, ...] = ()
     doubt: Doubt | None = None
+    identity: str = ""
+
+    def open_again(self) -> TraceStore:
+        """Its store, opened once more.
+
+        Raises
+        ------
+        StoreError : it cannot be opened, or another trace is in its place.
+        """
+        from desktop.data.store import open_store
+
+        store = open_store(self.store)
+        if store.identity != self.identity:
+            store.close()
+            raise StoreError(
+                "has been replaced by another trace since it was opened",
+                file=self.store,
+                hint="open it again",
+            )
+        return store
 
     @property
     def title(self) -> str:
@@ -196,7 +216,9 @@ def open_source(source: Path, options: OpenOptions, project: Project | None, job
         place, again = Path(store.path), options.again()
         names = () if store.has("curve") else tuple(map(location_name, store.locations))
         lost = doubt(store)
-        document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
+        document = Document(
+            source, place, facts, store.report, regions, store.repair, again, names, lost, store.identity
+        )
         request = Project() if project is None else project
         key = sweep_key(request.phases, request.annotations)
         free, lack = key._replace(locked=()), ""

@@ -23,6 +23,7 @@ from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.data.timeline import open_timeline
 from desktop.data.utilization import keep
+from desktop.errors import StoreError
 from desktop.progress import Progress
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
@@ -108,6 +109,27 @@ def settle(qtbot: QtBot, window: TracePage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     window.grab()
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+
+
+def test_a_trace_in_the_place_of_another_is_seen_when_it_is_opened(
+    qtbot: QtBot, window: TracePage, tmp_path: Path
+) -> None:
+    """``import --force -o`` replaces the file of a trace that a window shows."""
+    path = tmp_path / "made.h5"
+    write(path)
+    window.open_path(path)
+    settle(qtbot, window)
+    before, first = window.workbench.snapshot, window.timeline._timeline
+    assert before.document is not None and first is not None
+    write(path, {"5": "another"})
+    with pytest.raises(StoreError, match="has been replaced by another trace"):
+        before.document.open_again()
+    window.workbench.open(path)
+    settle(qtbot, window)
+    after, shown = window.workbench.snapshot.document, window.timeline._timeline
+    assert after is not None and shown is not None
+    assert shown.store.identity == after.identity != first.store.identity
+    after.open_again().close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +40,7 @@ from desktop.workbench.jobs import Deliver, Job, Lane
 if TYPE_CHECKING:
     from desktop.data.timeline import SummaryLevel, Timeline, TimelineMessages
     from desktop.data.utilization import Rules
+    from desktop.workbench.tracing import Document
 
 _ORDER_TITLES = {
     "trace": "Trace order",
@@ -202,20 +202,21 @@ class TimelinePane(QWidget):
         return any(lane.busy for lane in self._lanes) or (self.isVisible() and self.view.tiles.busy)
 
     def show_trace(
-        self, store: Path | None, rules: Rules | None = None, seconds: Floats | None = None
+        self, document: Document | None, rules: Rules | None = None, seconds: Floats | None = None
     ) -> None:
-        """Show the timeline of a store by these rules, None: none; `seconds`: (locations, activities)."""
-        key = None if store is None else (store, _shape(rules))
+        """Show the timeline of a trace by these rules, None: none; `seconds`: (locations, activities)."""
+        # At the same place there may be another trace by now.
+        key = None if document is None else (document.store, document.identity, _shape(rules))
         if key == self._key:
             return
-        same_trace = self._key is not None and key is not None and self._key[0] == key[0]
+        same_trace = self._key is not None and key is not None and self._key[:2] == key[:2]
         self._key = key
         if not same_trace:
             self._opening.cancel()
             self._replace(None)
-        if store is not None and seconds is not None:
+        if document is not None and seconds is not None:
             self._opening.submit(
-                "Timeline", lambda job: _open(store, rules, seconds, job), self._replace, self._failed
+                "Timeline", lambda job: _open(document, rules, seconds, job), self._replace, self._failed
             )
 
     def _replace(self, current: OpenTimeline | None) -> None:
@@ -390,11 +391,10 @@ def _shape(rules: Rules | None) -> tuple[object, ...]:
     return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
 
 
-def _open(path: Path, rules: Rules | None, seconds: Floats, job: Job) -> OpenTimeline | None:
-    from desktop.data.store import open_store
+def _open(document: Document, rules: Rules | None, seconds: Floats, job: Job) -> OpenTimeline | None:
     from desktop.data.timeline import open_timeline
 
-    store = open_store(path)
+    store = document.open_again()
     try:
         timeline = open_timeline(store, rules, job)
         if timeline is None:
