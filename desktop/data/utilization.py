@@ -819,7 +819,8 @@ class _Tracks:
         state[:, _BEFORE] = _ABSENT
         state[:, _CURRENT] = state[:, _EMITTED] = state[:, _AFTER] = resolves[:, BASE]
         drift = np.array([clock.drift for clock in clocks], np.float64)
-        time, code = np.empty((n, rows), np.int64), np.empty((n, rows), np.uint8)
+        room = min(rows, max(one.rows for one in codes))
+        time, code = np.empty((n, room), np.int64), np.empty((n, room), np.uint8)
         self._about = time, code, drift, resolves, state, self.totals
 
     def _load(self, k: int) -> None:
