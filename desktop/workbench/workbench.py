@@ -932,7 +932,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def ask_what_if(self, changes: Changes | None) -> None:
         """Predict the run with these changes, the last ones asked for; None: as recorded."""
         if changes != self.project.what_if:
-            self._edit("change of what if", replace(self.project, what_if=changes), "what if")
+            self._edit("change the prediction", replace(self.project, what_if=changes), "what if")
 
     def _predict(self) -> None:
         """Start the prediction that a visible panel or plot needs."""

@@ -7,13 +7,14 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
-from PySide6.QtGui import QTextDocument
+from PySide6.QtGui import QPainter, QTextDocument
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -39,6 +40,7 @@ from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
+from desktop.ui.plots import scales
 from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
@@ -258,6 +260,26 @@ def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: C
     assert view.selection is None and window._selected.text() == ""
     window.actions_by_id["back"].trigger()
     assert view.visible_range() == (0.0, 15.0)
+
+
+def test_low_lanes_side_by_side_share_the_name_of_their_axis(
+    qtbot: QtBot, window: ComparePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    draw = scales.level_axis
+
+    def noted(painter: QPainter, lane: scales.LaneBox, *rest: Any, **how: Any) -> None:
+        drawn.append(rest[2])
+        draw(painter, lane, *rest, **how)
+
+    monkeypatch.setattr(scales, "level_axis", noted)
+    window.frame.resize(900, 440)
+    window.bench.change(side_by_side=True)
+    qtbot.waitUntil(lambda: len(window.view._lanes) == 2)
+    drawn.clear()
+    window.view.grab()
+    assert window.view._lanes[0].rect.height() < 5 * window.view.fontMetrics().height()
+    assert drawn.count("Processors") == 1 and drawn.count("") == 1, drawn
 
 
 def test_the_arrow_to_tools_without_room_is_seen_in_the_dark(

@@ -165,6 +165,7 @@ def test_an_entry_can_be_applied_again_and_says_what_it_is_compared_with(qtbot, 
 
     click()
     assert view.keys == (place,)
+    assert window.actions_by_id["undo"].text() == "Undo change the prediction"
     said = panel.words.text()
     assert (
         f"That is {quantity(helps[place].saved_s, 's')} less than on the network as it is estimated" in said

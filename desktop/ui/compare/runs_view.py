@@ -297,7 +297,9 @@ class RunsView(TimePlot):
         if self._plot is None or k >= len(self._lanes):
             return
         axis, em = self._plot.lanes[k].axis, self.fontMetrics().height()
-        title = None if self._lanes[k].rect.height() > 5 * em else ""
+        # Lanes that are too low for the name of their axis have it once, in the middle.
+        shared = self._side_by_side and k == (len(self._lanes) - 1) // 2
+        title = None if shared or self._lanes[k].rect.height() > 5 * em else ""
         self._paint_upright(painter, self._lanes[k], axis, title)
 
     def _draw_apart(self, painter: QPainter, rect: QRectF) -> None:
