@@ -1058,7 +1058,10 @@ def _noise(change: Change, left: _Scatter | None, right: _Scatter | None) -> flo
             return 0.0  # even if messages are few
         both = [one.rate * part for one, part in sides]
     else:  # a share of so many messages
-        both = [(part * (1 - part) / one.messages) ** 0.5 for one, part in sides if one.messages]
+        # Counts of a damaged file may be of any sign.
+        both = [
+            (max(part * (1 - part), 0.0) / one.messages) ** 0.5 for one, part in sides if one.messages > 0
+        ]
     return math.hypot(*both)
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop import cli
 from desktop.core.arrays import Ints
 from desktop.core.ideal import ideal_duration
 from desktop.core.phases import fit
@@ -27,6 +29,7 @@ from desktop.data.statistics import NO_REGION, Change, RangeStats, Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, build, keep
 from desktop.progress import Progress
+from desktop.resources import samples
 from tests.data_layer import archives
 from tests.digests import PROFILE
 from tests.oracles.callpaths import by_region, paths
@@ -667,3 +670,16 @@ def test_flat_profile_and_roles() -> None:
         use = build(store, Rules(computing=frozenset({Activity.COMPUTING, Activity.OVERHEAD})))
         (other,) = kept.ranges([(0, 100)], use)
         assert other.useful_s.tolist() == [50, 100]
+
+
+def test_counts_that_cannot_be_are_no_error_inside_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers of messages in a damaged store, from which shares and their errors are computed."""
+    path = tmp_path / "run.h5"
+    (sample,) = (one.path for one in samples() if one.path.parent.name == "lu_8_picl")
+    open_trace(sample, output=path).close()
+    with h5py.File(path, "r+") as file:
+        sent = file["derived/traffic/sent"]
+        sent[:] = sent[:] - 1000
+    assert cli.run(["stats", str(path), "-n", "3"]) == 0, capsys.readouterr().err
