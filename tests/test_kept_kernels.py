@@ -82,6 +82,9 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, kind: str) -> None:
         file.write_bytes(damaged)
         assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
         assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
+    file.unlink()
+    file.mkdir()  # so that it can be neither read nor written
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
 
 
 def test_kernels_of_others_are_kept_as_numba_does_it(tmp_path: Path) -> None:

@@ -117,10 +117,9 @@ class _KernelFiles(IndexDataCacheFile):
     def load(self, key: object) -> object:
         try:
             stamp, held, data = super().load(key) or (None, None, None)
-        except OSError:
-            raise
         except Exception:  # unpickling a damaged file may raise any
-            self.flush()
+            with suppress(OSError):
+                self.flush()
             return None
         return data if (stamp, held) == (self._source_stamp, key) else None
 
