@@ -105,7 +105,7 @@ def window(trace: Path) -> None:
     page.open_path(trace)
     end()
     settle()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(f"\nat most {peak:.1f} GB, longest turn {1e3 * longest:.0f} ms\n", flush=True)
     os._exit(0)
 
@@ -126,7 +126,7 @@ def main(events: int) -> None:
         for command in COMMANDS:
             runs = stores[1:] if command == "compare" else stores[1:2]
             _, busy, most = alone(["desktop", command, *map(str, runs)])
-            print(f"| {command} | {busy:.1f} | {most / 1e3:.1f} |", flush=True)
+            print(f"| {command} | {busy:.1f} | {most * 2**20 / 1e9:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
