@@ -59,7 +59,11 @@ def set_up(widget: W, /, **settings: object) -> W:
 
 
 def fill_layout(layout: L, *parts: Part, margins: Margins | None = None, spacing: int | None = None) -> L:
-    """Add widgets and layouts (with a stretch: a tuple); None is room that stretches."""
+    """Add widgets and layouts (with a stretch: a tuple); None is room that stretches.
+
+    A layout that holds something is added before the outer one is that of a widget. Otherwise PySide makes
+    Python objects for the inner one's items, and takes what Qt later makes at their addresses for them.
+    """
     if margins is not None:
         layout.setContentsMargins(*(margins if isinstance(margins, tuple) else 4 * (margins,)))
     if spacing is not None:
@@ -79,7 +83,9 @@ def lay_out(
     widget: QWidget, *parts: Part, margins: Margins | None = None, spacing: int | None = None
 ) -> QVBoxLayout:
     """Put parts into a widget, above each other, as `fill_layout` takes them."""
-    return fill_layout(QVBoxLayout(widget), *parts, margins=margins, spacing=spacing)
+    layout = fill_layout(QVBoxLayout(), *parts, margins=margins, spacing=spacing)
+    widget.setLayout(layout)
+    return layout
 
 
 def passing_menu(parent: QWidget) -> QMenu:
@@ -171,7 +177,7 @@ def titled(text: str, field: QWidget) -> QLabel:
 def together(*parts: Part, margins: Margins = 0) -> QWidget:
     """Parts beside each other in one widget."""
     holder = QWidget()
-    fill_layout(QHBoxLayout(holder), *parts, margins=margins)
+    holder.setLayout(row(*parts, margins=margins))
     return holder
 
 
@@ -182,15 +188,16 @@ def labelled(text: str, field: QWidget, margins: Margins = 0) -> QWidget:
 
 def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None = None) -> QFormLayout:
     """Fields below each other with their labels before them; a widget alone takes the whole width."""
-    layout = QFormLayout() if parent is None else QFormLayout(parent)
+    layout = QFormLayout()
     for entry in rows:
         if isinstance(entry, QWidget):
             layout.addRow(entry)
             continue
         text, field = entry
-        item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
-        first = field if isinstance(field, QWidget) else item and item.widget()
-        layout.addRow(titled(text, first) if first else QLabel(text), field)
+        first = field.first if isinstance(field, _Row) else field
+        layout.addRow(titled(text, first) if isinstance(first, QWidget) else QLabel(text), field)
+    if parent is not None:
+        parent.setLayout(layout)
     return layout
 
 
@@ -203,9 +210,18 @@ def divided(orientation: Qt.Orientation, *parts: tuple[QWidget, int], **settings
     return split
 
 
+class _Row(QHBoxLayout):
+    """`first`: its first part, without its stretch."""
+
+    first: Part = None
+
+
 def row(*parts: Part, margins: Margins | None = None, spacing: int | None = None) -> QHBoxLayout:
     """Parts beside each other, as `fill_layout` takes them."""
-    return fill_layout(QHBoxLayout(), *parts, margins=margins, spacing=spacing)
+    layout = fill_layout(_Row(), *parts, margins=margins, spacing=spacing)
+    first = parts[0] if parts else None
+    layout.first = first[0] if isinstance(first, tuple) else first
+    return layout
 
 
 def group(title: str, *parts: Part, spacing: int | None = None) -> QGroupBox:

@@ -92,8 +92,9 @@ class _Form(QWidget):
         """A field of a setting, with its hint below it."""
         set_up(field, objectName=name, toolTip=hint)
         self._fields[name] = field
-        column = fill_layout(QVBoxLayout(), field, set_up(QLabel(hint), wordWrap=True), spacing=2)
+        column = QVBoxLayout()
         self._form.addRow(titled(label, field), column)
+        fill_layout(column, field, set_up(QLabel(hint), wordWrap=True), spacing=2)
         return field
 
     def _choice(self, name: str, label: str, options: Mapping[K, str], hint: str) -> QComboBox:

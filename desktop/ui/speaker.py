@@ -21,7 +21,7 @@ from PySide6.QtCore import (
     SignalInstance,
 )
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.printing import printable
 from desktop.ui import figures
@@ -124,9 +124,7 @@ class SpeakerView(QWidget):
         hint = set_up(QLabel("Esc leaves the notes, then the presentation; S hides this view; ? lists keys"),
                       wordWrap=True)  # fmt: skip
         fill_layout(right, self.clock, self.words, (self.notes, 1), row(self.suggested, None), hint)
-        columns = set_up(QHBoxLayout(self), spacing=self.fontMetrics().height())
-        columns.addLayout(left, 3)
-        columns.addLayout(right, 2)
+        self.setLayout(row((left, 3), (right, 2), spacing=self.fontMetrics().height()))
         self._ticking = set_up(QTimer(self), interval=1000, timeout=self._tick)
         self._ticking.start()
         presentation.redrawn.connect(self.show_state)

@@ -40,10 +40,11 @@ class StartPage(QScrollArea):
         columns.addLayout(right, 2)
 
         inside = QWidget()
-        grid = set_up(QGridLayout(inside), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
+        grid = set_up(QGridLayout(), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
         grid.addLayout(self._head(ways), 0, 0)
         grid.addLayout(columns, 1, 0)
         grid.setRowStretch(1, 1)
+        inside.setLayout(grid)
         self.setWidget(inside)
 
     def show_recent(self, paths: Sequence[Path]) -> None:

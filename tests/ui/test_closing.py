@@ -22,18 +22,21 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMessageBox,
     QWidget,
+    QWidgetItem,
 )
 from pytestqt.qtbot import QtBot
-from shiboken6 import isValid
+from shiboken6 import Shiboken, isValid
 
 import desktop.ui
 from desktop.resources import example_table, folder, samples
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.flow import Flow
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model_page import ModelPage
+from desktop.ui.panels import panels
 from desktop.ui.presentation import Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -119,6 +122,27 @@ def test_a_dialog_ends_in_every_way_and_opens_again(qtbot: QtBot, scene: Scene, 
         ended(qtbot)
         scene.settle()
     assert all(window.isVisible() for window in scene.windows._open)
+
+
+def test_no_item_of_a_layout_has_an_object_that_outlives_it(scene: Scene) -> None:
+    """PySide makes one when a layout that is filled is added to one of a widget. When Qt has freed the item,
+    PySide takes what is made at its address for it: wrong objects, and crashes."""
+    for panel in panels():
+        scene.main.show_panel(panel.id)
+        scene.settle()
+    for opener in OPENERS.values():
+        dialog = opener(scene)
+        own = {
+            id(item)
+            for w in QApplication.allWidgets()
+            for flow in w.findChildren(Flow)
+            for item in flow._items
+        }
+        items = [item for item in Shiboken.getAllValidWrappers() if type(item) is QWidgetItem]
+        found = [item.widget() for item in items if id(item) not in own]
+        assert not found, found
+        dialog.close()
+        free()
 
 
 def open_dialogs() -> list[QDialog]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QLineEdit, QSizePolicy, QWidget
@@ -111,10 +111,15 @@ class SettingsPane(QWidget):
             return
         box = set_up(QCheckBox(text), objectName=f"function {text}", accessibleName=f"Function {text}")
         box.clicked.connect(lambda: self._choose())
-        self._boxes[text] = box
         places = (divmod(k, _COLUMNS) for k in count())
-        free = next(place for place in places if self._grid.itemAtPosition(*place) is None)
+        taken = [self._place_of(other) for other in self._boxes.values()]
+        self._boxes[text] = box
+        free = next(place for place in places if place not in taken)
         self._grid.addWidget(box, *free, Qt.AlignmentFlag.AlignLeft)
+
+    def _place_of(self, box: QCheckBox) -> tuple[int, int]:
+        at: Any = self._grid.getItemPosition(self._grid.indexOf(box))  # PySide says object
+        return at[0], at[1]
 
     def _choose(self) -> None:
         functions = [text for text, box in self._boxes.items() if box.isChecked()]

@@ -17,7 +17,7 @@ from desktop.data.chart import Axis, Content, Series
 from desktop.data.columns import Column, RowMarks
 from desktop.printing import printable
 from desktop.ui.guard import guarded
-from desktop.ui.pages import choices, divided, refill, set_up
+from desktop.ui.pages import choices, divided, fill_layout, refill, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
@@ -128,11 +128,10 @@ class StatisticsPanel(Panel):
         self._statistics = PhaseStatistics()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        for widget in (self.picture, self.scope):
-            self._head.addWidget(widget, 1)
         split = divided(Qt.Orientation.Horizontal, (self.table, 3), (self.chart, 2))
         self._box = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
         self._box.addLayout(self._head)
+        fill_layout(self._head, (self.picture, 1), (self.scope, 1))
         self._box.addWidget(split, 1)
         self._box.addWidget(self.note)
         # The minimum is that of the lower arrangement, not of the present one.

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QCompleter, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QCompleter, QLabel, QLineEdit, QWidget
 
 from desktop.core.units import quantity, read_quantity
 from desktop.data.message_filter import MessageFilter
-from desktop.ui.pages import button, fill_layout, form, set_up
+from desktop.ui.pages import button, form, lay_out, set_up
 from desktop.workbench.bench import changed
 
 
@@ -43,7 +43,7 @@ class MessageForm(QWidget):
             rows.append((title, field))
         self.problem = set_up(QLabel(), objectName="messages_problem")
         self.reset = button("Show &all messages", lambda: self.show_filter(MessageFilter(), tell=True))
-        fill_layout(QVBoxLayout(self), self.show_box, form(*rows), self.problem, self.reset)
+        lay_out(self, self.show_box, form(*rows), self.problem, self.reset)
         self.show_filter(self._filter)
 
     def set_communicators(self, names: dict[int, str]) -> None:

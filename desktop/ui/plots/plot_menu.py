@@ -27,13 +27,12 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QMessageBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from desktop.data.chart import AxisChoice
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, passing_menu, set_up
+from desktop.ui.pages import lay_out, passing_menu, set_up
 from desktop.ui.tables import comma_separated, tab_separated
 
 #: A widget that also has `table()` and `picture()` or `pictureRequested`; no type of Python says both.
@@ -204,7 +203,7 @@ class AxisDialog(Dialog):
         buttons.addButton(QDialogButtonBox.StandardButton.Ok).clicked.connect(self.accept)
         buttons.addButton(QDialogButtonBox.StandardButton.Apply).clicked.connect(self.apply)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel).clicked.connect(self.reject)
-        fill_layout(QVBoxLayout(self), *self.forms, self.words, buttons)
+        lay_out(self, *self.forms, self.words, buttons)
 
     def apply(self) -> bool:
         """Set the axes as entered; False, with the problem shown, if an entry cannot be used."""
@@ -241,7 +240,7 @@ class _AxisForm(QGroupBox):
             line.setAccessibleName(f"{title}: {text}")
             row.addWidget(label)
             row.addWidget(line)
-        fill_layout(QVBoxLayout(self), self.free, row, self.log)
+        lay_out(self, self.free, row, self.log)
         self.free.toggled.connect(self._other_way)
         self._other_way(option.free)
         self.take()
