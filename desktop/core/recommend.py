@@ -100,9 +100,8 @@ class Recommended:
         less = "" if self.enough else more
         return (
             f"{self.runs} treatments × {self.replicates} replicates: finds effects of "
-            f"{100 * self.sees / base:.2g} % with a power of {100 * POWER:.0f} % at a noise of "
-            f"{100 * self.noise / base:.2g} % per trial; "
-            f"{meaning(self.resolution)} ({word}){time}{less}"
+            f"{100 * self.sees / base:.2g} % (power {100 * POWER:.0f} %, noise "
+            f"{100 * self.noise / base:.2g} % per trial); {meaning(self.resolution)} ({word}){time}{less}"
         )
 
 

@@ -29,6 +29,7 @@ from shiboken6 import Shiboken, isValid
 
 import desktop.ui
 from desktop.resources import example_table, folder, samples
+from desktop.ui.commands import KINDS
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog
@@ -127,22 +128,26 @@ def test_a_dialog_ends_in_every_way_and_opens_again(qtbot: QtBot, scene: Scene, 
 def test_no_item_of_a_layout_has_an_object_that_outlives_it(scene: Scene) -> None:
     """PySide makes one when a layout that is filled is added to one of a widget. When Qt has freed the item,
     PySide takes what is made at its address for it: wrong objects, and crashes."""
+
+    def items() -> list[QWidgetItem]:
+        return [item for item in Shiboken.getAllValidWrappers() if type(item) is QWidgetItem]
+
+    before = items()  # of other tests
+    frame = scene.windows.open([samples()[0].path])
+    for kind in KINDS:
+        frame.show_kind(kind)
+    frame.go_to(frame.trace)
     for panel in panels():
-        scene.main.show_panel(panel.id)
+        frame.trace.show_panel(panel.id)
         scene.settle()
     for opener in OPENERS.values():
         dialog = opener(scene)
-        own = {
-            id(item)
-            for w in QApplication.allWidgets()
-            for flow in w.findChildren(Flow)
-            for item in flow._items
-        }
-        items = [item for item in Shiboken.getAllValidWrappers() if type(item) is QWidgetItem]
-        found = [item.widget() for item in items if id(item) not in own]
-        assert not found, found
+        flows = [flow for widget in QApplication.allWidgets() for flow in widget.findChildren(Flow)]
+        other = {id(item) for item in before} | {id(item) for flow in flows for item in flow._items}
+        assert not [item.widget() for item in items() if id(item) not in other]
         dialog.close()
         free()
+    frame.close_unasked()
 
 
 def open_dialogs() -> list[QDialog]:

@@ -137,7 +137,7 @@ class DesignStep(Step):
             "Replicates": self.power_chart,
         })  # fmt: skip
         self.why = quiet()
-        self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
+        self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=3 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
             "Use this design", self._take_advice, "This many runs and replicates", "recommended"
         )
