@@ -127,9 +127,7 @@ class PartFile:
         """Replace the target by the part, which must have been closed by its writer."""
         with naming(self.named):
             os.fsync(self._fd)
-            if (
-                fcntl is None
-            ):  # an open file cannot be renamed; elsewhere it is locked until it is in its place
+            if fcntl is None:  # an open file cannot be renamed; elsewhere it is locked until it is in place
                 self._close()
             place_of(self.named)  # it may have changed meanwhile
             os.replace(self.part, self.target)
