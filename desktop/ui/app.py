@@ -84,20 +84,6 @@ class Garbage(QObject):
                     (gc.freeze if self._full % self.WHOLE else gc.unfreeze)()
 
 
-def collect_soon() -> None:
-    """Collect all garbage once Qt has freed what was closed now.
-
-    PySide knows items of layouts by their addresses for as long as the layouts' Python objects exist, and
-    would take for them what Qt makes at these addresses next.
-    """
-
-    def collect() -> None:
-        gc.unfreeze()
-        gc.collect()
-
-    QTimer.singleShot(0, collect)
-
-
 def load_font(app: QApplication) -> None:
     """Use the bundled font: text and pictures are alike on all machines, and exist where no font is."""
     families: list[str] = []

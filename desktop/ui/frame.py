@@ -41,7 +41,6 @@ from desktop.core import units
 from desktop.data import memory
 from desktop.remote import how
 from desktop.ui import theme as themes
-from desktop.ui.app import collect_soon
 from desktop.ui.commands import KINDS, TITLES
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
@@ -408,7 +407,6 @@ class Frame(QMainWindow):
         for widget in page.status:
             widget.deleteLater()
         page.deleteLater()
-        collect_soon()
         if not frame._places:
             frame.close()
         self.show_tasks()

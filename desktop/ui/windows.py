@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from desktop import remote, stopping
 from desktop.data.tables import holds_measurements
-from desktop.ui.app import Application, application, collect_soon
+from desktop.ui.app import Application, application
 from desktop.ui.crashes import Session, Watch, crashes, start_log, tell_of
 from desktop.ui.ending import ending
 from desktop.ui.frame import Frame
@@ -91,7 +92,7 @@ class Windows:
         window.quitRequested.connect(self.quit)
         window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
-        for act in (lambda: self._open.remove(window), window.deleteLater, collect_soon):
+        for act in (lambda: self._open.remove(window), window.deleteLater, gc.unfreeze):
             window.closed.connect(act)
         if self._open:
             stand_beside(window, self._open[-1], other_screen=other_screen)

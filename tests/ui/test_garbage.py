@@ -8,14 +8,10 @@ import time
 import weakref
 
 from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 
 from desktop.resources import samples
 from desktop.ui.app import Garbage
 from desktop.ui.frame import Frame
-from desktop.ui.settings import Settings
-from desktop.ui.windows import Windows
 
 
 class Cycle:
@@ -73,20 +69,3 @@ def test_a_closed_window_is_freed(qapp) -> None:
         qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         gc.collect()
     assert not any(one() is not None for one in kept)
-
-
-def test_what_is_left_of_a_window_is_collected_as_soon_as_it_is_closed(
-    qtbot: QtBot, qapp: QApplication, own_places: None, settings: Settings
-) -> None:
-    """Of its layouts' items PySide knows no more than their addresses, where other things are made next."""
-    windows = Windows(qapp, settings)
-    first, second = windows.open([]), windows.open([])
-    page = first.show_kind("model")
-    gone = [weakref.ref(second), weakref.ref(second.trace), weakref.ref(page)]
-    gc.freeze()  # as the program does with what has lasted
-    second.close_unasked()
-    first.close_page(page)
-    del second, page
-    assert not gc.isenabled()
-    qtbot.waitUntil(lambda: all(one() is None for one in gone), timeout=5000)
-    first.close_unasked()
