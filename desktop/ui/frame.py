@@ -131,8 +131,8 @@ class Frame(QMainWindow):
         self._unit = self.settings.time_unit
         self.setObjectName("frame")
         self.setWindowTitle("Phasewright")
+        self.apply_settings()  # first, as what is made before the first style sheet keeps its size of text
         self._make_centre()
-        self.apply_settings()
         self._take_place()
         self.setAcceptDrops(True)
         app = QApplication.instance()

@@ -203,6 +203,7 @@ def stylesheet(theme: Theme) -> str:
         QCommandLinkButton:focus {{ padding: 3px 12px; }}
         QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
             border-radius: 2px; background: {theme.background}; }}
+        QTabBar {{ qproperty-elideMode: ElideNone; /* they scroll; else of panels two letters stay */ }}
         QTabBar::tab {{ color: {theme.muted}; background: {theme.surface}; padding: 4px 9px;
             border: 1px solid {theme.grid}; }}
         QTabBar::tab:hover {{ color: {theme.text}; background: {theme.raised}; }}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from html import escape
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, QUrl, Signal
@@ -48,6 +50,8 @@ _EDITING = {
 _SIDES = 10
 #: Lines of those figures that are sentences: two, or all that they need where the panel has so many lines.
 _ROOM, _TALL = {"suggestion": (2, 7), "second": (2, 4)}, 54
+#: Figures that need a line as long as this one stand beside their names where that has room.
+_FIGURE = "0.0000 to 0.0000 proc·√s"
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
@@ -154,8 +158,8 @@ class Why(QTextBrowser):
 
 
 class Figure(QLabel):
-    """A text in a fixed number of lines, so that what lies below it does not move. Its tooltip is `meaning`,
-    with the whole text where that does not fit."""
+    """A text in a fixed number of lines, so that what lies below it does not move: as many of its clauses as
+    fit. Its tooltip is `meaning`, with the whole text where that does not fit."""
 
     def __init__(self, meaning: str, lines: int) -> None:
         super().__init__()
@@ -165,7 +169,7 @@ class Figure(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def say(self, text: str) -> None:
-        """Show a text, shortened where it does not fit."""
+        """Show a text."""
         if text != self.full_text:
             self.full_text = text
             self._fit()
@@ -183,13 +187,15 @@ class Figure(QLabel):
         self._tip()
 
     def _fit(self) -> None:
-        text = "\n".join(_lines(self.full_text, self.font(), self.width(), self._lines))
-        if text != self.text():
+        whole = _lines(self.full_text, self.font(), self.width(), self._lines)
+        shorter = (_lines(text, self.font(), self.width(), self._lines) for text in _begun(self.full_text))
+        lines = next((lines for lines in (whole, *shorter) if "…" not in "".join(lines)), whole)
+        if (text := "\n".join(lines)) != self.text():
             self.setText(text)
         self._tip()
 
     def _tip(self) -> None:
-        cut = self.full_text if self.text().endswith("…") else ""
+        cut = self.full_text if self.text().replace("\n", " ") != self.full_text else ""
         self.setToolTip(plain("\n".join(part for part in (cut, self._meaning) if part)))
         self.setAccessibleDescription(self.full_text)
 
@@ -211,6 +217,13 @@ class Figure(QLabel):
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self._fit()
+
+
+def _begun(text: str) -> Iterator[str]:
+    """What a text says before each of its marks, the longest first."""
+    for mark in reversed([*re.finditer("[,;] | \\(", text)]):
+        if text.count("(", 0, mark.start()) == text.count(")", 0, mark.start()):
+            yield text[: mark.start()]
 
 
 def _lines(text: str, font: QFont, width: int, limit: int) -> list[str]:
@@ -245,7 +258,7 @@ class PhasesPanel(QScrollArea):
         self._make_controls()
         self._make_facts()
         self._emphasise()
-        self._arrange(narrow=False)
+        self._arrange(narrow=False, below=False)
         self._divided = False  # by the user
         self.why = Why()
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
@@ -386,28 +399,32 @@ class PhasesPanel(QScrollArea):
             QTimer.singleShot(0, self, self._emphasise)
         super().changeEvent(event)
 
-    def _arrange(self, narrow: bool) -> None:
-        """Put buttons and figures beside their fields and names, or below them."""
-        self._narrow = narrow
-        for below, row in ((self._suggested, 0), (self._refit, 3)):
-            self._controls.addWidget(below, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
+    def _arrange(self, narrow: bool, below: bool) -> None:
+        """Put buttons beside their fields or, where that is too `narrow`, below them, and figures beside or
+        `below` their names."""
+        self._arranged = narrow, below
+        for act, row in ((self._suggested, 0), (self._refit, 3)):
+            self._controls.addWidget(act, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
         for column in (1, 2):
             self._controls.setColumnStretch(column, 0 if narrow and column == 2 else 1)
         for i, value in enumerate(self._values.values()):
-            self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
+            self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if below else (2 * i, 1)))
 
-    def _needed(self) -> int:
-        """The width (pixels) from which on buttons fit beside fields, also for hidden ones."""
+    def _needed(self) -> tuple[int, int]:
+        """The widths (pixels) from which on buttons fit beside fields, also for hidden ones, and figures
+        beside their names."""
         labels, fields = (self._n_label, self._model_label, self._also_label), (self.n, self.model)
         columns = (labels, fields, (self._suggested, self._refit))
         widths = (max(w.minimumSizeHint().width() for w in column) for column in columns)
-        return sum(widths) + 2 * self._controls.horizontalSpacing() + 2 * _SIDES
+        names = max(title.minimumSizeHint().width() for title in self._titles.values())
+        figures = names + self._facts.horizontalSpacing() + self.fontMetrics().horizontalAdvance(_FIGURE)
+        return sum(widths) + 2 * self._controls.horizontalSpacing() + 2 * _SIDES, figures + 2 * _SIDES
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
-        narrow = self.viewport().width() < self._needed()
-        if narrow != self._narrow:
-            self._arrange(narrow)
+        narrow, below = (self.viewport().width() < needed for needed in self._needed())
+        if (narrow, below) != self._arranged:
+            self._arrange(narrow, below)
         tall = event.size().height() >= _TALL * self.fontMetrics().lineSpacing()
         for name, lines in _ROOM.items():
             self._values[name].give(lines[tall])

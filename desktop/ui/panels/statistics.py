@@ -193,7 +193,8 @@ class StatisticsPanel(Panel):
             widget.setToolTip(self.note.text())
 
     def _fill_table(self, statistics: PhaseStatistics) -> None:
-        """Metrics below each other, ranges beside each other; that in focus in bold."""
+        """Metrics below each other, ranges beside each other; that in focus in bold, and beside the first, so
+        that it is in sight whatever its number."""
         columns = [Column("Quantity", name="metric")]
         for i, scope in enumerate(statistics.scopes):
             tip = f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}"
@@ -235,6 +236,10 @@ class StatisticsPanel(Panel):
             bold=dict.fromkeys(range(len(metrics)), focus),
         )
         self.table.show_frame(DataFrame(values), columns, marks)
+        header = self.table.horizontalHeader()
+        for k in range(header.count()):
+            header.moveSection(header.visualIndex(k), k)
+        header.moveSection(1 + statistics.focus, min(2, 1 + statistics.focus))
 
     def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
         """A row for each marked region, and the numbers of the regions of its name in the trace."""

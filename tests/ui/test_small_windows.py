@@ -1,0 +1,106 @@
+"""What is read on a laptop: windows of 1366x768 and 1280x800, with text of 100 and of 150 %."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QTabBar
+from pytestqt.qtbot import QtBot
+
+from desktop.resources import samples
+from desktop.ui.frame import Frame
+from desktop.ui.settings import Settings
+from desktop.ui.trace_page import TracePage
+
+SIZES = [(1366, 768, 100), (1280, 800, 100), (1366, 768, 150)]
+IDS = ["1366x768", "1280x800", "150 %"]
+
+
+@pytest.fixture
+def small(
+    qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None, request: pytest.FixtureRequest
+) -> Iterator[TracePage]:
+    """A trace in a window of a size, with text of a size."""
+    width, height, percent = request.param
+    settings.text_size = percent
+    frame = Frame(settings)
+    qtbot.addWidget(frame)
+    frame.resize(width, height)
+    frame.show()
+    page = frame.trace
+    page.open_path(samples()[0].path)
+    qtbot.waitUntil(lambda: not page.busy and page.snapshot.suggestion is not None)
+    assert (frame.width(), frame.height()) == (width, height)
+    yield page
+    frame.choose_text_size(100)
+    frame.close_unasked()
+
+
+on_all = pytest.mark.parametrize("small", SIZES, ids=IDS, indirect=True)
+
+
+def test_all_of_the_first_window_has_the_chosen_size_of_text(
+    qtbot: QtBot, own_places: None, settings: Settings, qapp: QApplication
+) -> None:
+    """As when the program starts, and no style sheet is set yet."""
+    qapp.setStyleSheet("")
+    settings.text_size = 150
+    frame = Frame(settings)
+    qtbot.addWidget(frame)
+    frame.show()
+    sizes = [w.font().pointSizeF() for w in (frame.menuBar(), frame.strip, frame.task_list, frame.trace)]
+    assert sizes == [1.5 * float(qapp.property("base_font_size"))] * 4
+    frame.choose_text_size(100)
+    frame.close_unasked()
+
+
+@on_all
+def test_the_selected_phase_is_in_sight_in_the_statistics(qtbot: QtBot, small: TracePage) -> None:
+    small.workbench.set_n(9)
+    small.show_panel("statistics")
+    table = small.panel("statistics").table
+    for phase in (7, 3):
+        small.workbench.select_phase(phase)
+        qtbot.waitUntil(lambda: not small.busy)
+        title = f"Phase {phase + 1}"
+        column = [one.title for one in table.frames.columns].index(title)
+        left, width = table.columnViewportPosition(column), table.columnWidth(column)
+        assert left >= 0 and left + width <= table.viewport().width(), title
+        assert table.columnViewportPosition(0) == 0
+    order = [table.horizontalHeader().logicalIndex(k) for k in range(table.frames.columnCount())]
+    assert sorted(order) == list(range(11)) and order[3:] == sorted(order[3:]), "the others as they were"
+    small.workbench.select_phase(None)
+    qtbot.waitUntil(lambda: not small.busy)
+    assert [table.horizontalHeader().logicalIndex(k) for k in range(11)] == list(range(11))
+
+
+@on_all
+def test_tabs_of_panels_show_their_names_whole(small: TracePage) -> None:
+    bars = small.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    names = 0
+    for bar in (bar for bar in bars if bar.isVisible()):
+        for k in range(bar.count()):
+            assert bar.tabRect(k).width() > bar.fontMetrics().horizontalAdvance(bar.tabText(k)) + 10
+        names += bar.count()
+    assert names == len(small._docks)
+
+
+@on_all
+def test_no_figure_of_a_fit_ends_within_a_word(qtbot: QtBot, small: TracePage) -> None:
+    panel = small.panel("phases")
+    for n in (1, 4):
+        small.workbench.set_n(n)
+        qtbot.waitUntil(lambda: not small.busy)
+        shown = {name: value.text() for name, value in panel._values.items()}
+        assert all(text and "…" not in text for text in shown.values()), shown
+        for value in panel._values.values():
+            begun = value.text().replace("\n", " ")
+            assert value.full_text.startswith(begun)
+            assert begun == value.full_text or value.full_text in value.toolTip().replace("\n", " ")
+            assert value.text().count("\n") < value._lines
+            assert all(
+                value.fontMetrics().horizontalAdvance(line) <= value.width()
+                for line in value.text().split("\n")
+            )
