@@ -100,6 +100,23 @@ def test_every_n_is_fitted_around_locked_breakpoints(
     assert "--max-n 1: with the locked breakpoints n is at least 2" in capsys.readouterr().err
 
 
+def test_locked_breakpoints_stay_with_another_n_or_model(
+    project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def holds_it(*words: object) -> bool:
+        told = run(capsys, "phases", project, *words)
+        return any(abs(t - 0.012) < 1e-9 for t in told["breaks_s"])
+
+    assert holds_it("-n", 5) and holds_it("-n", 2, "--model", "constant") and holds_it("--model", "budget")
+    assert holds_it("-n", 4, "--start", 0.006) and not holds_it("-n", 4, "--end", 0.01)
+    assert cli.run(["phases", str(project), "-n", "1"]) == 1
+    assert "needs at least 2 phases with 1 locked breakpoint, got 1" in capsys.readouterr().err
+    for command in (["phases"], ["snapshot", "-o", str(tmp_path / "p.png")]):
+        assert cli.run([*command, str(project), "-n", "5"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "phase" not in line]
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :], "commands differ"
+
+
 def test_a_fit_by_the_curve_alone_stays_one_with_another_n(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

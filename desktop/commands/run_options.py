@@ -167,24 +167,26 @@ def settle(options: argparse.Namespace, shown: Project | None = None) -> None:
 
 
 def phase_settings(options: argparse.Namespace, project_phases: PhaseSettings) -> PhaseSettings:
-    """Settings of -n, --model, --seconds and --also; where these are not given, those of `project_phases`.
+    """Settings of -n, --model, --seconds and --also; where these are not given, those of `project_phases`,
+    whose locked breakpoints stay in any case.
 
     Raises
     ------
     ValueError : they do not go together.
     """
-    from desktop.workbench.model import PhaseSettings
+    from desktop.core.phases import least_n
 
     values = {name: getattr(options, name, None) for name in ("n", "model", "seconds", "also")}
     given = {name: value for name, value in values.items() if value is not None}
     if not given:
         return project_phases
-    left = {name: getattr(project_phases, name) for name in ("n", "model", "pure")}
-    if "model" not in given:
-        left["also"] = project_phases.also
-        if given.get("also", project_phases.also) == project_phases.also:
-            left["seconds"] = project_phases.seconds
-    settings = PhaseSettings(**left | given)
+    if "model" in given:
+        given = {"also": "", "seconds": None} | given
+    elif given.get("also", project_phases.also) != project_phases.also:
+        given = {"seconds": None} | given
+    settings = replace(project_phases.free(), **given)
+    if "n" not in given:
+        settings = replace(settings, n=max(settings.n, least_n(settings.model, settings.locked)))
     if (settings.also or settings.seconds is not None) and settings.problem():
         raise ValueError(f"--{settings.problem()}")
     return settings
@@ -282,8 +284,10 @@ def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
     if limit is None:
         return curve
     part = curve.window(*limit)
-    if limit != settings.limit and options.phases is settings.phases:
-        options.phases = limited(settings, part.span, curve.span).phases
+    if limit != settings.limit:
+        asked = options.phases
+        phases = limited(replace(settings, phases=asked), part.span, curve.span).phases
+        options.phases = phases if asked is settings.phases else replace(phases.free(), n=asked.n)
     return part
 
 

@@ -421,7 +421,7 @@ def _fits(
     least = _least_n(model, j.size - 1)
     if min(first, last) < least:
         noun = "parameters" if model == "budget" else "phases"
-        locks = f" with {j.size - 2} locked breakpoints" if j.size > 2 else ""
+        locks = f" with {j.size - 2} locked breakpoint{'s' * (j.size > 3)}" if j.size > 2 else ""
         raise ValueError(f"the {model} model needs at least {least} {noun}{locks}, got {min(first, last)}")
     exact_j, exact_o = _runs(tree, j, o, last)
     price = 2 if model == "budget" else 1
