@@ -339,7 +339,11 @@ class Run:
         first, last = self._curve("computing").span
         span = first if start is None else start, last if end is None else end
         (stats,) = self._statistics.ranges([span], self._use, replay=True)
-        rows = self._statistics.flat(stats, self._use)
+        names = self._options().settings.names
+        rows = [
+            replace(row, name=names.get(row.name, row.name))
+            for row in self._statistics.flat(stats, self._use)
+        ]
         return Answer(lambda: profile_frame(rows))
 
     def explain(self, n: int | None = None, model: str | None = None) -> CauseAnswer:
@@ -404,7 +408,8 @@ class Run:
                     )
                 parts.append((time[inside], np.full(int(inside.sum()), i), kind[inside], region[inside]))
         time, where, kind, region = (np.concatenate(column) for column in zip(*parts, strict=True))
-        names = np.array([one.name for one in store.regions] or [""], object)
+        given = self._options().settings.names
+        names = np.array([given.get(one.name, one.name) for one in store.regions] or [""], object)
         called = np.array(self.locations or ("",), object)
         kinds = np.array(["enter", "leave"], object)
         columns = {"time_s": time, "location": called[where], "kind": kinds[kind], "region": names[region]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from desktop import cli, notebook
 from desktop.data.events import Activity
+from desktop.data.opening import open_trace
 from desktop.data.project_file import write
 from desktop.data.utilization import Rules
 from desktop.workbench.keeping import read_workspace
@@ -89,6 +91,43 @@ def test_figures_of_notebooks_have_its_names_of_regions(project: Path) -> None:
     with notebook.open(project) as opened:
         drawn = opened.timeline(by="region").material.bars
     assert drawn is not None and "wait for work" in drawn.classes and "MPI_Recv" not in drawn.classes
+
+
+def test_all_that_is_made_from_it_has_its_names_of_regions(
+    project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = next(archives.unpack("ezt_cholesky_bcast_8_dilated", tmp_path).rglob("*.otf2"))
+    with open_trace(trace) as store:
+        names = {region.name: f"name {k} of it" for k, region in enumerate(store.regions)}
+    own = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
+    settings = Project(PhaseSettings("mixed", 4), names=names)
+    run_of = KeptRun(TraceId(trace, trace.name, 1, "", "otf2", "1"), settings)
+    write(project, Workspace((run_of, replace(run_of, project=replace(settings, limit=(0.2, 1.0))))))
+    page = tmp_path / "page.html"
+    commands: tuple[tuple[object, ...], ...] = (
+        *(("phases",), ("phases", "--max-n", 6), ("stats",), ("explain",), ("iterations",), ("compare",)),
+        *(("whatif",), ("whatif", "--region", f"{names['Working']}=2"), ("report", "-o", page)),
+    )
+    found = 0
+    for command in commands:
+        for form in ((), ("--json",)):
+            assert cli.run([str(word) for word in (*command, project, *form)]) == 0
+            told = re.sub('"trace_name": "[^"]*"', "", capsys.readouterr().out)
+            assert not own.findall(told), (command, form)
+            found += len(re.findall("name . of it", told))
+    assert found > 50
+    listed = re.compile(r"Region [^<]*</td><td[^>]*>called [^<]*<")
+    written, settled = listed.subn("", page.read_text(encoding="utf-8"))
+    assert settled == 2 * len(names) and not own.findall(re.sub('data:[^"]*', "", written))
+    predicted = run(capsys, "whatif", project, "--region", f"{names['Working']}=2")
+    assert predicted == run(capsys, "whatif", project, "--region", "Working=2")
+    assert predicted["changes"] == f"{names['Working']} 2 times faster"
+    regions = run(capsys, "stats", project)["ranges"][0]["regions"]
+    assert regions and {row["trace_name"] for row in regions} & {*names}
+    assert all(row["name"] == names.get(row["trace_name"], row["trace_name"]) for row in regions)
+    with notebook.open(project) as opened:
+        of_it = set(opened.regions().to_frame()["region"]) | set(opened.events().to_frame()["region"])
+    assert of_it - {"(no region)"} <= {*names.values()} and len(of_it) > 3
 
 
 def test_every_n_is_fitted_around_locked_breakpoints(

@@ -57,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
                     }
                     for name, phase in zip(names, explanation.phases, strict=False)
                 ],
-                "would_help": [one.plain() for one in better],
+                "would_help": [one.called(options.settings.names).plain() for one in better],
             }
             print_json({"source": store.source.name, **result})
         else:

@@ -36,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
     with open_run(options) as run:
         store, curve = run.store, run.curve
         with terminal_progress() as progress:
-            iterations = find(store, run.use, progress, curve)
+            iterations = find(store, run.use, progress, curve).called(options.settings.names)
         if options.csv:
             print_csv(COLUMNS, rows(iterations))
             return outcome(store)

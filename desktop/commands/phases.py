@@ -88,7 +88,8 @@ def _print_sweep(
         for fit in result.fits
         if fit.requested <= to
     ]
-    suggested = suggestion.fit(curve, result)
+    suggested, names = suggestion.fit(curve, result), options.settings.names
+    suggestion = suggestion.called(names)
     second = suggestion.runner_up
     if options.json:
         print_json(
@@ -100,7 +101,8 @@ def _print_sweep(
                 "reason": suggestion.reason,
                 "runner_up": None if second is None else {"n": second[0], "reason": second[1]},
                 "suggested_break_events": [
-                    None if one.event is None else one.event.text for one in suggestion.breakpoints or ()
+                    None if one.event is None else one.event.called(names)
+                    for one in suggestion.breakpoints or ()
                 ],
                 "limit_reached": suggestion.limit_reached,
                 **_about(curve, options),
@@ -168,7 +170,7 @@ def _print_phases(
     from desktop.core.landmarks import NEAR
     from desktop.core.phase_stats import phase_table
 
-    phases = phase_table(curve, model)
+    phases, names = phase_table(curve, model), options.settings.names
     rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
         print_json(
@@ -185,7 +187,7 @@ def _print_phases(
                 **({} if model.basis is None else {"search_limit": _limit(model, options)}),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [
-                    [{"time_s": e.time_s, "text": e.text} for e in landmarks] for landmarks in events
+                    [{"time_s": e.time_s, "text": e.called(names)} for e in landmarks] for landmarks in events
                 ],
                 "break_intervals": [one and one._asdict() for one in firm],
                 "phases": rows,
@@ -208,7 +210,7 @@ def _print_phases(
             if landmarks:
                 exact = abs(landmarks[0].time_s - model.breaks[k]) <= NEAR * curve.duration
                 ends = "ends" if exact else "could as well end"
-                print(f"phase {k} {ends} where {landmarks[0].text}, at {brief(landmarks[0].time_s)}")
+                print(f"phase {k} {ends} where {landmarks[0].called(names)}, at {brief(landmarks[0].time_s)}")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.words}")

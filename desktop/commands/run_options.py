@@ -240,7 +240,7 @@ class CommandRun:
 
         phases = self.options.phases
         sweep, suggestion = search(self.curve, phases.model, landmarks=self.landmarks, basis=phases.basis)
-        return suggestion.fit(self.curve, sweep), suggestion.reason
+        return suggestion.fit(self.curve, sweep), suggestion.called(self.options.settings.names).reason
 
     def names(self, model: PhaseFit) -> tuple[str, ...]:
         """What the phases are called: by the user, or after what happens in them."""

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from desktop.commands.run_options import add_run, adder, check_budget, open_run, settle
@@ -53,11 +53,12 @@ def main(options: argparse.Namespace) -> int:
         with terminal_progress() as progress:
             stats_of_ranges = statistics.ranges(ranges, use, progress, replay=True)
             metrics = metrics_in(store, use, options.metric, ranges, progress)
+        called = options.settings.names
         if options.json:
             whole, previous = stats_of_ranges[0], [None, None, *stats_of_ranges[1:-1]]
             each = zip(names, levels, stats_of_ranges, previous, metrics, strict=False)
             plain_ranges = [
-                {"name": name, "level": level, **explained(store, statistics, use, whole, stats, former)}
+                {"name": name, "level": level, **explained(statistics, use, whole, stats, former, called)}
                 | ({"metrics": of} if of else {})
                 for name, level, stats, former, of in each
             ]
@@ -74,7 +75,7 @@ def main(options: argparse.Namespace) -> int:
             ]
             print_csv(tuple(rows[0]), (row.values() for row in rows))
         else:
-            _print_stats(statistics, use, names, stats_of_ranges, metrics)
+            _print_stats(statistics, use, names, stats_of_ranges, metrics, called)
             print_doubt(store)
         return outcome(store)
 
@@ -85,8 +86,9 @@ def _print_stats(
     names: Sequence[str],
     ranges: Sequence[RangeStats],
     metrics: Sequence[Sequence[JSON]],
+    called: Mapping[str, str],
 ) -> None:
-    """The ranges as a person reads them, within 100 columns."""
+    """The ranges as a person reads them, within 100 columns; `called`: other names of regions."""
     # Worked out first: nothing is printed of what is stopped.
     changed = [
         statistics.changes(ranges[0], left, right, 5) for left, right in itertools.pairwise(ranges[1:])
@@ -117,7 +119,7 @@ def _print_stats(
         rows = statistics.flat(stats, use)[:5]
         times = column([row.exclusive_s for row in rows]), column([row.inclusive_s for row in rows])
         for row, exclusive, inclusive in zip(rows, *times, strict=True):
-            name = printable(row.name, 32)
+            name = printable(called.get(row.name, row.name), 32)
             print(
                 f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>11}s exclusive"
                 f"{inclusive:>11}s inclusive{row.calls:>8} {'call' if row.calls == 1 else 'calls'}"
@@ -129,7 +131,8 @@ def _print_stats(
             seconds = f"{trimmed(part * total, 4):>11} proc·s of {trimmed(total, 4)} proc·s"
             print(f"  {title:<32}{100 * part:>7.1f}%{seconds}")
         for delay in stats.caused.delays[:3] if stats.caused else ():
-            who = printable(f"{statistics.name(delay.location)} in {delay.name}", 44)
+            name = called.get(delay.name, delay.name)
+            who = printable(f"{statistics.name(delay.location)} in {name}", 44)
             print(
                 f"  {who} made others wait {trimmed(delay.seconds, 4)} proc·s, "
                 f"{trimmed(delay.long_s, 4)} of it through others"
@@ -142,4 +145,4 @@ def _print_stats(
         if not changes:
             print("  nothing beyond what varies within the phases")
         for change in changes:
-            print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))
+            print(textwrap.fill(change.called(called), 98, initial_indent="  ", subsequent_indent="    "))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from desktop.commands.run_options import add_run, adder, check_budget, open_run, pairs, settle
@@ -53,19 +54,21 @@ def main(options: argparse.Namespace) -> int:
 
     settle(options)
     check_budget(options.phases.model, options.n)
-    changes = _changes(options)
+    names = options.settings.names
+    changes = _changes(options, names)
     with open_run(options) as run:
         store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
             program = rerun(store, use, progress, limit=run.limit, breakpoints=fit.breaks[1:-1].tolist())
             prediction = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
-            ranked = would_help_most(program, progress)
+            ranked = tuple(one.called(names) for one in would_help_most(program, progress))
+            prediction = replace(prediction, changes=changes.called(names))
         rows = _phases(fit, run.names(fit), prediction, program.start_s)
         network = program.estimate
         result = {
             "source": store.source.name,
-            "changes": changes.sentence,
+            "changes": changes.called(names).sentence,
             "recorded_s": prediction.recorded_s,
             "predicted_s": prediction.duration_s,
             "ideal_s": ideal.duration_s,
@@ -80,9 +83,13 @@ def main(options: argparse.Namespace) -> int:
         return outcome(store)
 
 
-def _changes(options: argparse.Namespace) -> Changes:
-    from desktop.core.changes import Changes
+def _changes(options: argparse.Namespace, names: Mapping[str, str]) -> Changes:
+    """`names`: what a project calls regions; those of the trace are taken, too."""
+    from desktop.core.changes import ALL, Changes
     from desktop.core.machine import Machine
+
+    def of_trace(name: str) -> list[str]:
+        return [own for own, new in names.items() if new == name] or [name]
 
     network, unlimited = None, math.inf
     values = options.latency, options.bandwidth, options.eager, options.buses
@@ -91,12 +98,12 @@ def _changes(options: argparse.Namespace) -> Changes:
         network = Machine(options.latency or 0.0, bandwidth, eager, options.buses or 0)
     return Changes(
         network=network,
-        regions=tuple(_named(options.region, "REGION=X")),
-        longer=tuple(_named(options.longer, "REGION=S")),
+        regions=tuple((own, x) for name, x in _named(options.region, "REGION=X") for own in of_trace(name)),
+        longer=tuple((own, s) for name, s in _named(options.longer, "REGION=S") for own in of_trace(name)),
         phases=tuple((_phase(name), factor) for name, factor in _named(options.phase, "K=X")),
         balanced=tuple(k - 1 for k in options.balance),
         slower=tuple((*_ranks(name), factor) for name, factor in _named(options.slower, "RANKS=X")),
-        no_wait=tuple(options.no_wait),
+        no_wait=tuple(own for name in options.no_wait for own in ([name] if name in ALL else of_trace(name))),
     )
 
 

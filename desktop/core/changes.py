@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.units import quantity
 
 #: Values of `Changes.no_wait` for waiting in receives, and in all collective operations.
-MESSAGES, COLLECTIVES = "messages", "collectives"
+ALL = MESSAGES, COLLECTIVES = "messages", "collectives"
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ class Changes:
     def sentence(self) -> str:
         """All changes in words; "" if there are none."""
         return "; ".join(_words(self))
+
+    def called(self, names: Mapping[str, str]) -> Changes:
+        """The same with other names of regions, for its sentence."""
+        regions, longer = (
+            tuple((names.get(name, name), x) for name, x in pairs) for pairs in (self.regions, self.longer)
+        )
+        no_wait = tuple(name if name in ALL else names.get(name, name) for name in self.no_wait)
+        return replace(self, regions=regions, longer=longer, no_wait=no_wait)
 
 
 #: No changes.

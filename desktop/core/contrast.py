@@ -8,7 +8,7 @@ function. Outside of a run (before its start, after its end, in a gap of its pha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,7 +36,7 @@ AXES = ("absolute", "start", "normalised", "phases")
 @dataclass(frozen=True, eq=False)
 class Phased:
     """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if unknown;
-    `costs`: where its time goes, None if unknown."""
+    `costs`: where its time goes, None if unknown; `called`: other names of its regions there."""
 
     name: str
     curve: StepCurve
@@ -44,6 +44,7 @@ class Phased:
     program: frozenset[str] = frozenset()
     system: str = ""
     costs: RunCosts | None = None
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> tuple[PhaseRow, ...]:

@@ -11,7 +11,7 @@ longer than usual while iterations go on, as in a long call, both ends are event
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ MARGIN = 0.004
 STILL, CHANGES = 0.05, 100.0
 
 _NONE = np.zeros(0, np.int64)
+_FIRST = "the first "
 _COLUMNS = ("begin", "end", "what", "where", "calls", "inside")
 
 
@@ -89,6 +90,7 @@ class Landmark:
     apart : the first and the last processor are further apart than two of the shortest phases.
     drifting : a neighbouring thing (messages of the next size) takes over, as also happens when sizes change
         gradually.
+    name : of the region, as the trace has it.
     """
 
     time_s: float
@@ -102,6 +104,13 @@ class Landmark:
     waiting: bool = False
     drifting: bool = False
     apart: bool = False
+    name: str = ""
+
+    def called(self, names: Mapping[str, str]) -> str:
+        """The text with another name of the region."""
+        head = _FIRST if self.text.startswith(f"{_FIRST}{self.name} ") else ""
+        rest = self.text[len(head) + len(self.name) :]
+        return f"{head}{names.get(self.name, self.name)}{rest}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +296,6 @@ def _events(
         places, count = np.unique(stretches.where, return_counts=True)
         typical = int(np.bincount(count).argmax())
         same = places[count == typical]
-        called = name(thing)
         if 2 * same.size >= rows.processors:
             regular = stretches.take(np.isin(stretches.where, same))
             begins, ends = (x.reshape(same.size, typical) for x in (regular.begin, regular.end))
@@ -299,7 +307,9 @@ def _events(
             continue
         for times, happens in ((begins, "begins"), (ends, "ends")):
             for column in np.sort(times, axis=0).T:
-                events += _at(column, thing, happens, called, rows.processors, span, waits(thing, happens))
+                events += _at(
+                    column, thing, happens, name(thing), rows.processors, span, waits(thing, happens)
+                )
     return events
 
 
@@ -320,25 +330,29 @@ def _firsts(
         single = first[stretches.calls[first] == 1]
         if 2 * single.size >= rows.processors:
             times = np.sort(stretches.end[single])
-            firsts += _at(times, thing, "ends", f"the first {name(thing)}", rows.processors, span, False)[:1]
+            firsts += _at(times, thing, "ends", name(thing), rows.processors, span, False, _FIRST)[:1]
     return firsts
 
 
 def _at(
-    times: Floats, thing: int, happens: str, called: str, processors: int, span: float, waiting: bool
-) -> list[Landmark]:
-    """The event at these times (sorted), one a processor; with those of first and last if they are spread."""
+    times: Floats, thing: int, happens: str, name: str, processors: int, span: float, waiting: bool,
+    which: str = "",
+) -> list[Landmark]:  # fmt: skip
+    """The event at these times (sorted), one a processor; with those of first and last if they are spread.
+    `which` of several is meant, before the name."""
     low, middle, high = np.quantile(times, (0.1, 0.5, 0.9)).tolist()
     share, spread = times.size / processors, float(times[-1] - times[0])
-    text = f"{called} {happens} on {times.size} of {processors} processors"
+    text = f"{which}{name} {happens} on {times.size} of {processors} processors"
     apart = spread > 2 * SHORTEST * span
-    event = Landmark(middle, low, high, thing, happens, share, processors, text, waiting, apart=apart)
+    event = Landmark(
+        middle, low, high, thing, happens, share, processors, text, waiting, apart=apart, name=name
+    )
     if spread <= WIDE * span:
         return [event]
     ends = []
-    for t, which in ((float(times[0]), "first"), (float(times[-1]), "last")):
-        text = f"{called} {happens} on the {which} of {times.size} processors"
-        ends.append(replace(event, time_s=t, low_s=t, high_s=t, happens=which, text=text))
+    for t, place in ((float(times[0]), "first"), (float(times[-1]), "last")):
+        text = f"{which}{name} {happens} on the {place} of {times.size} processors"
+        ends.append(replace(event, time_s=t, low_s=t, high_s=t, happens=place, text=text))
     return [event, *ends]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,6 +123,8 @@ def explain_differences(alignment: Alignment) -> list[str]:
             continue
         longer = run.curve.duration - reference.curve.duration
         parts = cost_differences(run.costs, reference.costs) if run.costs and reference.costs else []
+        names = {**reference.called, **run.called}
+        parts = [replace(one, region=names.get(one.region, one.region)) for one in parts]
         on, at = "", ""
         if run.curve.capacity != reference.curve.capacity and reference.curve.quantity.counted:
             on, at = f" on {run.curve.capacity:g} processors", f" on {reference.curve.capacity:g}"

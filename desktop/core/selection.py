@@ -22,7 +22,7 @@ largest share continues in the next n; of equal ones the largest number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,7 +57,7 @@ class Suggestion:
 
     `limit_reached`: the search ended at its limit although larger numbers might be better. `runner_up`: the
     next best number and why it is not better, None if there is none. `breakpoints`: inner ones chosen by
-    curve and structure together; None: those of the best fit of `n` phases.
+    curve and structure together; None: those of the best fit of `n` phases. `others`: those of the runner-up.
     """
 
     n: int
@@ -65,6 +65,19 @@ class Suggestion:
     limit_reached: bool = False
     runner_up: tuple[int, str] | None = None
     breakpoints: tuple[Breakpoint, ...] | None = None
+    others: tuple[Breakpoint, ...] = ()
+
+    def called(self, names: Mapping[str, str]) -> Suggestion:
+        """With other names of regions in its sentences."""
+
+        def renamed(text: str) -> str:
+            for one in (*(self.breakpoints or ()), *self.others):
+                if one.event is not None:
+                    text = text.replace(one.event.text, one.event.called(names))
+            return text
+
+        second = self.runner_up and (self.runner_up[0], renamed(self.runner_up[1]))
+        return replace(self, reason=renamed(self.reason), runner_up=second)
 
     def times(self, curve: StepCurve) -> tuple[float, ...] | None:
         """(phases + 1,) the curve's start, the chosen breakpoints, its end, in seconds; None without."""
@@ -161,7 +174,8 @@ def _with_structure(
 
     n, second = size(choice.breakpoints), choice.runner_up
     runner_up = None if second is None else (size(second.breakpoints), second.reason)
-    suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breakpoints)
+    others = () if second is None else second.breakpoints
+    suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breakpoints, others)
     searched = extend(curve, alone, max(to, n), locked=locked, stop=stop)
     fits = tuple(at_events(curve, one, landmarks, locked) for one in searched.fits)
     return replace(searched, fits=fits), suggestion

@@ -11,7 +11,6 @@ from desktop.core.accounts import Account
 from desktop.core.plain import JSON
 from desktop.data.events import Activity
 from desktop.data.statistics import SINGLE, RangeStats, Statistics
-from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 
 #: Number of most loaded and of idlest processors that are named.
@@ -25,28 +24,29 @@ _WAITING = {"communication_s": "communication_s", "waiting_s": "waiting_s", "tra
 
 
 def explained(
-    store: TraceStore,
     statistics: Statistics,
     use: Utilization,
     run: RangeStats,
     stats: RangeStats,
     before: RangeStats | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> JSON:
-    """A range of a run in names and numbers, None for unknown values.
+    """A range of a run in names and numbers, None for unknown values. `called`: other names of regions.
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
     network) and ``ideal_note`` (why it is unknown); ``activities``: processor-seconds by name with ``_s``;
     ``accounts``: the same by the accounts of `desktop.core.accounts`, which add up to length x processors
     (also for each location); ``concurrency``: ``level`` and ``share`` of the time; ``roles``:
-    processor-seconds; ``regions``: ``name``, ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``,
-    ``calls``, ``share`` (of all processors' time); ``locations``: ``id``, ``name``, ``utilization``, seconds
-    by activity, ``sent``, ``received``, ``bytes_sent``, ``bytes_received``, ``communication_s``,
-    ``waiting_s``, ``transfer_s`` (communication that is not waiting); ``most_loaded``, ``idlest``: names;
-    ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of locations), ``count``, ``bytes``;
-    ``waiting_note``; ``note``; ``changes``: differences from the range before: ``kind``, ``left``, ``right``,
-    ``sentence``; ``causes``: see `_causes`.
+    processor-seconds; ``regions``: ``name``, ``trace_name`` (the same unless renamed), ``role``,
+    ``activity``, ``exclusive_s``, ``inclusive_s``, ``calls``, ``share`` (of all processors' time);
+    ``locations``: ``id``, ``name``, ``utilization``, seconds by activity, ``sent``, ``received``,
+    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s`` (communication that
+    is not waiting); ``most_loaded``, ``idlest``: names; ``messages``: totals and ``matrix``: ``sender``,
+    ``receiver`` (ids of locations), ``count``, ``bytes``; ``waiting_note``; ``note``; ``changes``:
+    differences from the range before: ``kind``, ``left``, ``right``, ``sentence``;
+    ``causes``: see `_causes`.
     """
-    replayed, messages = stats.replayed, stats.messages
+    replayed, messages, store, called = stats.replayed, stats.messages, statistics.store, called or {}
     ids: list[int | None] = [location.id for location in store.locations]
     pairs = None
     if messages is not None:
@@ -67,13 +67,15 @@ def explained(
         ],
         "roles": statistics.by_role(stats),
         "regions": [
-            {name: getattr(row, name) for name in _REGION}
-            | {"activity": None if row.activity is None else row.activity.name.lower()}
+            {
+                **{name: getattr(row, name) for name in _REGION},
+                "name": called.get(row.name, row.name),
+                "trace_name": row.name,
+                "activity": None if row.activity is None else row.activity.name.lower(),
+            }
             for row in statistics.flat(stats, use)
         ],
-        "locations": [
-            _location(store, statistics, stats, i) for i in range(len(ids)) if stats.is_processor[i]
-        ],
+        "locations": [_location(statistics, stats, i) for i in range(len(ids)) if stats.is_processor[i]],
         "most_loaded": [statistics.name(i) for i in stats.most_loaded(NAMED).tolist()],
         "idlest": [statistics.name(i) for i in stats.idlest(NAMED).tolist()],
         "messages": None
@@ -88,14 +90,17 @@ def explained(
         "waiting_note": replayed.waiting_note if replayed else "",
         "note": stats.note,
         "changes": [
-            {name: getattr(change, name) for name in ("kind", "left", "right", "seconds", "sentence")}
+            {name: getattr(change, name) for name in ("kind", "left", "right", "seconds")}
+            | {"sentence": change.called(called)}
             for change in (() if before is None else statistics.changes(run, before, stats))
         ],
-        "causes": _causes(store, statistics, use, stats),
+        "causes": _causes(statistics, use, stats, called),
     }
 
 
-def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: RangeStats) -> JSON | None:
+def _causes(
+    statistics: Statistics, use: Utilization, stats: RangeStats, called: Mapping[str, str]
+) -> JSON | None:
     """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if unknown.
 
     Keys: ``waiting_s``; ``costs_s``: waiting, at any time, caused by delays of the range; ``unexplained_s``:
@@ -109,7 +114,7 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
     if caused is None:
         return None
     causes = statistics.causes(use)
-    ids = [location.id for location in store.locations]
+    ids = [location.id for location in statistics.store.locations]
     keys = [f"{name}_s" for name in ("waits_direct", "waits_indirect", "costs_short_term", "costs_long_term")]
     keys += ["path_s", "slack_s"]
 
@@ -129,14 +134,18 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
         "delays": [
             {
                 "location": ids[at.location],
-                "region": at.name,
+                "region": called.get(at.name, at.name),
                 "short_term_s": at.short_s,
                 "long_term_s": at.long_s,
             }
             for at in caused.delays
         ],
         "locations": [{"id": ids[i], **by_location[i]} for i in np.flatnonzero(stats.is_processor).tolist()],
-        "regions": [{"name": causes.name(i), **row} for i, row in enumerate(by_region) if seen[i]],
+        "regions": [
+            {"name": called.get(name := causes.name(i), name), **row}
+            for i, row in enumerate(by_region)
+            if seen[i]
+        ],
         "critical_path": {
             "length_s": float(caused.path_s.sum()),
             "segments": [
@@ -167,13 +176,13 @@ def _by_name(seconds: Mapping[Activity, float] | Mapping[Account, float | None])
     return {f"{one.name.lower()}_s": value for one, value in seconds.items()}
 
 
-def _location(store: TraceStore, statistics: Statistics, stats: RangeStats, i: int) -> JSON:
+def _location(statistics: Statistics, stats: RangeStats, i: int) -> JSON:
     talk, replayed = stats.messages, stats.replayed
     accounts = None
     if stats.accounts is not None:
         accounts = _by_name({one: float(stats.accounts[i, one] * stats.unit_s) for one in Account})
     return {
-        "id": store.locations[i].id,
+        "id": statistics.store.locations[i].id,
         "name": statistics.name(i),
         "utilization": stats.utilization[i],
         **_by_name({activity: float(stats.seconds[i, activity]) for activity in Activity}),

@@ -4,7 +4,7 @@ which are not reachable."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,6 +63,15 @@ class Help:
         saved, share = brief(self.saved_s, 3), percent(self.share)
         most = ", at most," if self.bound else ""
         return f"{self.label}: the run would take{most} {saved} less, {share} of its time."
+
+    def called(self, names: Mapping[str, str]) -> Help:
+        """The same with other names of regions in its title."""
+        changes = self.changes.called(names)
+        if changes.regions:
+            return replace(self, title=_faster(changes.regions[0][0]))
+        if changes.no_wait:
+            return replace(self, title=_unwaited(changes.no_wait[0]))
+        return self
 
     def plain(self) -> JSON:
         """As plain values, for JSON."""
@@ -151,16 +160,15 @@ def _single(program: Rerun) -> Iterator[tuple[str, str, str, Changes, Changes]]:
     for name in program.regions:
         yield (
             "region",
-            f"{name} twice as fast",
+            _faster(name),
             "Its computing takes half the time in every call, that of regions inside of it stays.",
             Changes(regions=((name, 2.0),)),
             NONE,
         )
     for name in (MESSAGES, *program.collectives):
-        target = "for messages" if name == MESSAGES else f"in {name}"
         yield (
             "waiting",
-            f"No waiting {target}",
+            _unwaited(name),
             "Nobody waits there, as if everything needed were always available.",
             Changes(no_wait=(name,)),
             NONE,
@@ -187,6 +195,14 @@ def _single(program: Rerun) -> Iterator[tuple[str, str, str, Changes, Changes]]:
     for kind, title, network in changed:
         if network != base:
             yield kind, title, assumption, Changes(network=network), Changes(network=base)
+
+
+def _faster(region: str) -> str:
+    return f"{region} twice as fast"
+
+
+def _unwaited(operation: str) -> str:
+    return "No waiting for messages" if operation == MESSAGES else f"No waiting in {operation}"
 
 
 def largest_regions(

@@ -7,7 +7,7 @@ import's own notes are enough to tell on which ranks an odd iteration was longer
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -101,6 +101,15 @@ class Iterations:
     @property
     def found(self) -> bool:
         return bool(self.levels)
+
+    def called(self, names: Mapping[str, str]) -> Iterations:
+        """The same with other names of regions."""
+
+        def named(level: Level) -> Level:
+            odd = tuple(replace(one, region=names.get(one.region, one.region)) for one in level.odd)
+            return replace(level, region=names.get(level.region, level.region), odd=odd)
+
+        return replace(self, levels=tuple(map(named, self.levels)))
 
 
 def find(

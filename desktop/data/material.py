@@ -278,7 +278,7 @@ def gather(
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
         sweep=sweep,
-        suggestion=suggestion,
+        suggestion=suggestion.called(subject.names),
         bars=bars(
             store,
             rules,

@@ -33,10 +33,10 @@ from desktop import resources
 from desktop.core import bases
 from desktop.core.accounts import Account
 from desktop.core.arrays import Bytes
-from desktop.core.charges import RunCosts
+from desktop.core.charges import Charges, RunCosts
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
-from desktop.core.explanation import CauseText, Explanation
+from desktop.core.explanation import CauseText, Explanation, explanation
 from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES, FIGURES, TABLES
 from desktop.core.phase_stats import Firm, PhaseRow
@@ -44,7 +44,7 @@ from desktop.core.phases import AS_SUGGESTED, PhaseFit
 from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
-from desktop.core.run_difference import explain_differences
+from desktop.core.run_difference import explain_differences, run_costs
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, mean_number, percent, quantity, seconds, tenth, unbroken
 from desktop.core.units import format_number as _number
@@ -56,7 +56,7 @@ from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import Material, Subject, gather
 from desktop.data.naming import location_name
-from desktop.data.root_causes import costs, explain
+from desktop.data.root_causes import charged, names_in_costs, naming
 from desktop.data.speaking import notes
 from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
 from desktop.data.style_sheet import POLICY
@@ -326,7 +326,7 @@ def compose(
     pictures, several, finding = 0, len(subjects) > 1, ""
     for k, subject in enumerate(subjects):
         of = Share(progress, k / len(subjects), (k + 1) / len(subjects))
-        run = _Run(subject, contents, Share(of, 0, 0.9) if several else of, stop)
+        run = _Run(subject, contents, of, stop)
         runs.append(run)
         of_run = run.sections(pictures)
         sections += [Section(subject.title, (), 1), *of_run] if several else of_run
@@ -334,8 +334,9 @@ def compose(
         pictures += sum(isinstance(block, Picture) for section in of_run for block in section.blocks)
         program = frozenset(region.name for region in run.store.regions)
         curve = run.material.curve
-        costs = run.costs(Share(of, 0.9, 1)) if compare is not None and several else None
-        phased.append(Phased(subject.title, curve, run.material.fit, program, costs=costs))
+        costs = run.costs() if compare is not None and several else None
+        called = names_in_costs(subject.names)
+        phased.append(Phased(subject.title, curve, run.material.fit, program, costs=costs, called=called))
         finding = finding or run.finding()
         run.forget()
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
@@ -537,18 +538,18 @@ class _Run:
         self.stats: list[RangeStats | None] = []
         self.ranges: list[tuple[str, RangeStats]] = []
         self.words, self.helps = Explanation(), tuple[Help, ...]()
+        self._charges: list[Charges] = []
         if contents.statistics:
             self._ask(Share(progress, 0.5, 1))
 
     def forget(self) -> None:
         """Free what has been used."""
         self.statistics, self.stats, self.ranges = Statistics(self.store), [], []
+        self._charges = []
 
-    def costs(self, progress: Progress) -> RunCosts | None:
+    def costs(self) -> RunCosts | None:
         """Where the time goes, if statistics are in the report."""
-        if not self.contents.statistics:
-            return None
-        return costs(self.statistics, self.use, self.material.curve.span, progress)
+        return run_costs(self._charges[0], naming(self.store, {})) if self._charges else None
 
     def name(self, location: int) -> str:
         return location_name(self.store.locations[location])
@@ -814,11 +815,14 @@ class _Run:
         self.stats = [next(answers) if inside else None for inside in whole]
         called = ["Run", *(f"Phase {k}" for k in range(1, len(self.stats)))]
         self.ranges = [(name, s) for name, s in zip(called, self.stats, strict=True) if s is not None]
-        self.helps = would_help(self.statistics, use, breakpoints, self.subject.limit, progress)
+        helps = would_help(self.statistics, use, breakpoints, self.subject.limit, progress)
+        self.helps = tuple(one.called(names) for one in helps)
+        phases = fit.names
         try:
-            self.words = explain(self.statistics, use, breakpoints, fit.names, names, progress)
+            self._charges = charged(self.statistics, use, breakpoints, progress)
         except ValueError:  # a phase without a tick of the curve
-            self.words = explain(self.statistics, use, [breakpoints[0], breakpoints[-1]], (), names, progress)
+            self._charges, phases = charged(self.statistics, use, breakpoints[:: fit.n], progress), ()
+        self.words = explanation(self._charges, phases, naming(self.store, names))
 
     # ---- sentences
 

@@ -60,22 +60,35 @@ def explain(
 ) -> Explanation:
     """Why time is lost in a run and in its phases, in words.
 
+    names : of the phases. called : other names of regions. Others and errors as for `charged`.
+    """
+    of = charged(statistics, use, breakpoints, progress, causality)
+    return explanation(of, names, naming(statistics.store, called or {}))
+
+
+def charged(
+    statistics: Statistics,
+    use: Utilization,
+    breakpoints: Sequence[float],
+    progress: Progress | None = None,
+    causality: Causality | None = None,
+) -> list[Charges]:
+    """The causes to which the time of a run is charged, and then that of each phase; none for a curve.
+
     breakpoints : (phases + 1,) seconds, both ends of the analysed part among them.
-    names : of the phases. called : other names of regions. causality : who waited for whom, if already known.
+    causality : who waited for whom, if already known.
 
     Raises
     ------
     ValueError : a phase contains no tick of the curve.
     """
-    progress = progress or Progress()
     if statistics.of_curve:
-        return Explanation()
-    if causality is None:
-        causality = statistics.causality(use, progress)
+        return []
+    progress = progress or Progress()
+    causality = causality or statistics.causality(use, progress)
     spans = [(breakpoints[0], breakpoints[-1]), *itertools.pairwise(breakpoints)]
     ranges = statistics.ranges(spans, use, progress, causality=causality)
-    charged = charges(statistics.store, causality, use, ranges, progress)
-    return explanation(charged, names, naming(statistics.store, called or {}))
+    return charges(statistics.store, causality, use, ranges, progress)
 
 
 def costs(
@@ -161,9 +174,18 @@ def _doubt(replayed: Replayed | None, causality: Causality) -> float:
     return np.inf if replayed.waiting_s is None and not causality.why_none() else replayed.waiting_off_s
 
 
+def names_in_costs(called: Mapping[str, str]) -> dict[str, str]:
+    """Other names of regions, by their names in `RunCosts`."""
+    return {_short(name): _short(new) for name, new in called.items()}
+
+
+def _short(name: str) -> str:
+    return printable(name, 80)
+
+
 def naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
     """Names for sentences: in one line of harmless characters, and short, as templates' fill pages."""
-    regions = [printable(called.get(region.name, region.name), 80) for region in store.regions]
+    regions = [_short(called.get(region.name, region.name)) for region in store.regions]
     ranks = tuple(-1 if place.rank is None else place.rank for place in store.locations)
     return Naming(lambda i: location_name(store.locations[i]), lambda i: regions[i], ranks)
 

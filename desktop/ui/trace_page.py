@@ -484,8 +484,8 @@ class TracePage(Page):
             self.timeline.set_names(new.project.names)
         if afresh or new.tracks != old.tracks:
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
-        if new.what_if.drawn is not old.what_if.drawn:
-            self.curve_view.show_over(predicted=presenting.prediction_of(new.what_if))
+        if new.what_if.drawn is not old.what_if.drawn or new.project.names != old.project.names:
+            self.curve_view.show_over(predicted=presenting.prediction_of(new.what_if, new.project.names))
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)

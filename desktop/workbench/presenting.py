@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from desktop.core.labels import FIGURES, TABLES
@@ -28,17 +28,16 @@ def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[
     )
 
 
-def prediction_of(what_if: WhatIf) -> Predicted | None:
-    """The run with changes, if any are asked for."""
+def prediction_of(what_if: WhatIf, names: Mapping[str, str]) -> Predicted | None:
+    """The run with changes, if any are asked for; `names`: what regions are called."""
     prediction = what_if.drawn
     curve = None if prediction is None else prediction.curve
     if prediction is None or curve is None:
         return None
     from desktop.data.material import Predicted
 
-    return Predicted(
-        curve, prediction.breaks_s, prediction.duration_s, prediction.changes.sentence or "no change"
-    )
+    changes = prediction.changes.called(names).sentence
+    return Predicted(curve, prediction.breaks_s, prediction.duration_s, changes or "no change")
 
 
 def contents_of(choices: ReportChoices) -> Contents:

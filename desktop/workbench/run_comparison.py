@@ -212,7 +212,8 @@ class RunComparison(Bench[ComparisonSnapshot]):
             _RunRequest(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
             if key in members
         ]  # fmt: skip
-        runs = (tuple(requests), comparison.reference, comparison.matched, comparison.systems)
+        named = tuple(one.run.project.names for one in requests)  # only their sentences depend on that
+        runs = (tuple(requests), named, comparison.reference, comparison.matched, comparison.systems)
         request = (*runs, comparison.axis, comparison.share) if self._watched else runs
         if request == self._last_request[: len(request)]:
             return
@@ -312,10 +313,14 @@ def _known(costs: _Costs, request: _CostRequest) -> list[RunCosts | None]:
 def _sentences(runs: Sequence[KeptRun], alignment: Alignment, costs: _Costs) -> tuple[str, ...]:
     """How much longer runs take, and why as far as their costs are known."""
     from desktop.core.run_difference import explain_differences
+    from desktop.data.root_causes import names_in_costs
 
     known = [next(iter(_known(costs, request)), None) for request in _cost_requests(runs, alignment)]
-    charged = zip(alignment.runs, known, strict=True)
-    return tuple(explain_differences(replace(alignment, runs=tuple(replace(r, costs=c) for r, c in charged))))
+    charged = tuple(
+        replace(one, costs=found, called=names_in_costs(run.project.names))
+        for one, found, run in zip(alignment.runs, known, runs, strict=True)
+    )
+    return tuple(explain_differences(replace(alignment, runs=charged)))
 
 
 @dataclass(frozen=True)
@@ -450,12 +455,15 @@ def load_phased(
     """`load_curve` and `phased`, with the names of the program's regions, and the costs if `charged`; and the
     structure events."""
     from desktop.data.remembered import costs_of
+    from desktop.data.root_causes import names_in_costs
 
     with _opened(run, project, progress, seen) as (store, use, curve):
         landmarks = _landmarks(store, use, curve, run, progress)
         program = frozenset(one.name for one in store.regions)
         costs = costs_of(store, use.rules, curve.span, progress, use) if charged else None
-    return replace(phased(name, curve, phases, landmarks), program=program, costs=costs), landmarks
+    fitted = phased(name, curve, phases, landmarks)
+    called = names_in_costs(run.project.names)
+    return replace(fitted, program=program, costs=costs, called=called), landmarks
 
 
 def load_curve(

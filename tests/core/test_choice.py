@@ -65,6 +65,24 @@ def test_every_model_shows_the_chosen_breaks(held_back: list[Case], model: str) 
     assert "misfit" in suggestion.runner_up[1]
 
 
+def test_sentences_have_other_names_of_regions(held_back: list[Case]) -> None:
+    renamed = 0
+    for one in held_back:
+        known = one.known()
+        _, suggestion = search(one.curve, "mixed", landmarks=known)
+        events = [b.event for b in (suggestion.breakpoints or ()) + suggestion.others if b.event is not None]
+        named = {event.name: f"<{event.name}>" for event in events if event.name}
+        told = suggestion.called(named)
+        for old, new in zip((suggestion.reason, *[(suggestion.runner_up or ("", ""))[1]]),
+                            (told.reason, *[(told.runner_up or ("", ""))[1]]), strict=True):  # fmt: skip
+            for event in events:
+                if event.name and event.text in old:
+                    renamed += 1
+                    assert event.text not in new and event.text.replace(event.name, f"<{event.name}>") in new
+        assert suggestion.called({}) == suggestion
+    assert renamed > len(held_back)
+
+
 def test_locked_breaks_are_chosen(held_back: list[Case]) -> None:
     one = held_back[0]
     locked = (0.37 * one.curve.duration,)

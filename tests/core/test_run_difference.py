@@ -83,6 +83,16 @@ def test_the_sentence_names_the_cause_and_who_it_is() -> None:
     ]
 
 
+def test_a_region_that_is_renamed_in_one_of_the_runs_is_the_same_region() -> None:
+    old, new = held("old", 1.0, capacity=2.0, costs=EVEN), held("new", 2.0, capacity=2.0, costs=SLOW)
+    for runs in (
+        (replace(old, called={"relax": "sweep"}), new),
+        (old, replace(new, called={"relax": "sweep"})),
+    ):
+        (sentence,) = explain_differences(align(runs))
+        assert "computing in sweep +1 s (500 ms of it waiting for rank 1)." in sentence
+
+
 def test_what_works_against_it_is_said_too() -> None:
     moves = costs(
         2,

@@ -28,7 +28,8 @@ from hypothesis import strategies as st
 from pptx import Presentation
 
 from desktop import cli, resources
-from desktop.core.contrast import Contrast, align, place
+from desktop.core.charges import Charges
+from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.labels import FIGURES, TABLES
 from desktop.core.phase_stats import Firm, phase_table
@@ -48,7 +49,7 @@ from desktop.data.report import (
     compose,
     to_html,
 )
-from desktop.data.root_causes import costs
+from desktop.data.root_causes import charges, costs
 from desktop.data.slides import to_pptx
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
@@ -302,21 +303,27 @@ def test_breaks_over_the_runs_that_are_compared_have_their_numbers(monkeypatch: 
     assert rows == (("1", f"{breaks[1]:.9g}", known.words), ("2", f"{breaks[2]:.9g}", "–"))
 
 
-def test_a_report_can_be_cancelled_while_it_looks_for_why_its_runs_differ(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    progress = Progress()
+def test_why_runs_differ_is_taken_from_why_each_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their time is charged once, and as it would be for a comparison alone."""
+    made = []
 
-    def cancelled(*arguments: Any) -> None:
-        progress.cancel()
-        costs(*arguments)
-        pytest.fail("it went on")
+    def counted(*arguments: Any) -> list[Charges]:
+        made.append(charges(*arguments))
+        return made[-1]
 
-    monkeypatch.setattr("desktop.data.report.costs", cancelled)
+    compared: list[Phased] = []
+    monkeypatch.setattr("desktop.data.root_causes.charges", counted)
     with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
         subjects = [Subject(store, name, model="constant", n=3) for name in ("first", "second")]
-        with pytest.raises(Cancelled):
-            compose(subjects, compare=lambda _: None, progress=progress)
+        compose(subjects, compare=lambda runs: compared.extend(runs))
+        assert len(made) == len(compared) == 2
+        use = build(store, Rules())
+        alone = costs(Statistics(store), use, use.curve().span)
+    assert alone is not None and alone.times
+    for run in compared:
+        assert run.costs is not None and run.costs.times.keys() == alone.times.keys()
+        for key, time in alone.times.items():
+            assert run.costs.times[key] == pytest.approx(time)
 
 
 def test_breaks_by_hand_and_locked_ones() -> None:

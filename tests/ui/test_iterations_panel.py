@@ -67,6 +67,10 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     assert firm.label.endswith("over 99 of 100 iterations")  # where its breakpoint lies in them
     assert firm.x[0] <= panel.chart.content.verticals[0][0] <= firm.x[1]
 
+    workbench.name_region(level.region, "the step")
+    assert panel.words.text() == said.replace(f"each begins with {level.region}", "each begins with the step")
+    workbench.name_region(level.region, "")
+    assert panel.words.text() == said
     found = workbench.snapshot.statistics.iterations
     panel.drawn.setChecked(True)
     qtbot.waitUntil(lambda: bool(workbench.snapshot.boundaries))

@@ -101,6 +101,28 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     assert bench.snapshot.what_if.drawn.duration_s == found.duration_s
 
 
+def test_regions_have_the_names_that_the_project_gives_them(qtbot, window, panel):
+    bench = window.workbench
+
+    def listed() -> str:
+        model = panel.helps.model()
+        return "\n".join(str(model.index(row, 0).data()) for row in range(model.rowCount()))
+
+    assert panel.region.findText("factor") >= 0 and "factor twice as fast" in listed()
+    bench.name_region("factor", "decompose")
+    assert panel.region.findText("factor") == -1 and "decompose twice as fast" in listed()
+    panel.region.setCurrentIndex(panel.region.findText("decompose"))
+    panel.region_speed.put(2.0)
+    panel.region_speed.turned.emit()
+    settled(qtbot, window)
+    assert bench.snapshot.what_if.drawn.changes.regions == (("factor", 2.0),), "saved by the trace's name"
+    assert "decompose 2 times faster" in panel.words.text()
+    assert any("decompose 2 times faster" in remark for remark in window.curve_view.description().remarks)
+    bench.name_region("factor", "solve")
+    assert "solve 2 times faster" in panel.words.text()
+    assert any("solve 2 times faster" in remark for remark in window.curve_view.description().remarks)
+
+
 def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
     panel.network.setCurrentIndex(1)
     panel.network.activated.emit(1)

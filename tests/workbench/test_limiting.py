@@ -125,7 +125,7 @@ def shown_stats(bench: Workbench) -> list[dict[str, Any]]:
     """What the panels show, in the words of the command."""
     kept, run, found = Statistics(bench._store), bench.snapshot.run, bench.snapshot.statistics
     assert run is not None
-    plain = [explained(bench._store, kept, run.utilization, found.stats[0], one) for one in found.stats]
+    plain = [explained(kept, run.utilization, found.stats[0], one) for one in found.stats]
     rows: list[dict[str, Any]] = plain_values(plain)
     return rows
 

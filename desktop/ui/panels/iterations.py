@@ -34,6 +34,7 @@ class IterationsPanel(Panel):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self._theme: Theme = LIGHT
+        self._found: Iterations | None = None  # as the trace names its regions
         self._iterations: Iterations | None = None
         self._fit: PhaseFit | None = None
         self._has_content = False
@@ -92,12 +93,17 @@ class IterationsPanel(Panel):
             self.drawn.setChecked(False)  # of a run that is no longer shown
         iterations = new.statistics.iterations if new.statistics.run is new.run else None
         if iterations is None:
-            self._iterations = None
+            self._found = self._iterations = None
             self.words.setText(new.statistics.problem or self._waiting(new))
             self._arrange()
             return
-        if iterations is not self._iterations:
-            self._iterations = iterations
+        if iterations is self._found:
+            if new.project.names != old.project.names:
+                self._iterations = iterations.called(new.project.names)
+                self._show_level()
+        else:
+            self._found, self._iterations = iterations, iterations.called(new.project.names)
+            iterations = self._iterations
             if iterations.levels and not self._has_content:
                 self._make()
             self._arrange()

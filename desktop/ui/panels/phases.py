@@ -453,6 +453,7 @@ class PhasesPanel(QScrollArea):
         if new.refining and not self._patience.isActive():
             self._patience.start()
         new_sweep = new.sweep is not old.sweep or new.suggestion is not old.suggestion
+        new_sweep |= new.project.names != old.project.names
         if new_sweep or new.sweep_cancelled != old.sweep_cancelled:
             self._show_sweep(new)
         self._suggested.setEnabled(new.run is not None and not new.as_suggested)
@@ -522,7 +523,7 @@ class PhasesPanel(QScrollArea):
         return f"{digits(low)} to {digits(high)} {unit}"
 
     def _show_sweep(self, new: Snapshot) -> None:
-        suggestion, sweep = new.suggestion, new.sweep
+        suggestion, sweep = new.suggestion and new.suggestion.called(new.project.names), new.sweep
         self._suggested.setVisible(suggestion is not None)
         second = suggestion.runner_up if suggestion is not None else None
         self._values["second"].say("–" if second is None else f"n = {second[0]}: {second[1]}")

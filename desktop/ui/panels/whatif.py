@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
@@ -24,7 +24,6 @@ from desktop.data.columns import Column, TableRow
 from desktop.ui.guard import guarded
 from desktop.ui.pages import (
     beside,
-    by_text,
     choices,
     labelled,
     lay_out,
@@ -216,24 +215,24 @@ class WhatIfPanel(Panel):
             self.updateGeometry()
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        state = new.what_if
-        ready = why_empty(new)
-        if state is self._state and ready == why_empty(old):
+        state, names = new.what_if, new.project.names
+        ready, renamed = why_empty(new), names != old.project.names
+        if state is self._state and ready == why_empty(old) and not renamed:
             return
         before, self._state = self._state, state
-        self._fill_boxes(state)
+        self._fill_boxes(state, names)
         if state.prediction is not None and not state.outdated and state.changes != self._changes_set():
             self._stand_at(state.changes)
         self._say(state, ready)
-        if before is None or state.helps is not before.helps:
-            self._list(state.helps or ())
+        if before is None or state.helps is not before.helps or renamed:
+            self._list([one.called(names) for one in state.helps or ()])
         # What is not applied any more can be clicked again.
         applied = (k for k, one in enumerate(state.helps or ()) if one.changes == state.changes)
         self.helps.select_key(next(applied, ""))
         self._enable()
 
-    def _fill_boxes(self, state: WhatIf) -> None:
-        refill(self.region, by_text(state.regions))
+    def _fill_boxes(self, state: WhatIf, names: Mapping[str, str]) -> None:
+        refill(self.region, {name: names.get(name, name) for name in state.regions})
         refill(self.phase, {k: f"{k + 1}" for k in range(state.phases)})
 
     def _say(self, state: WhatIf, ready: str) -> None:
@@ -252,10 +251,11 @@ class WhatIfPanel(Panel):
             text = f"The run lasts {quantity(prediction.recorded_s, 's')}."
             text += " Change something to see how long it would last." if state.changes is None else ""
         else:
+            changes = prediction.changes.called(self._workbench.snapshot.project.names).sentence
             change = signed(-100 * prediction.saved_s / prediction.recorded_s, 3)
             text = (
                 f"{quantity(prediction.duration_s, 's')} instead of {quantity(prediction.recorded_s, 's')} "
-                f"({change} %): {prediction.changes.sentence}.{self._from_estimate(state, prediction)}"
+                f"({change} %): {changes}.{self._from_estimate(state, prediction)}"
             )
         first = prediction is not None and not prediction.changes.sentence and state.changes is not None
         if state.outdated and (state.task is not None or first):
@@ -276,7 +276,7 @@ class WhatIfPanel(Panel):
         for value, words in self._values:
             value.setText(words())
 
-    def _list(self, helps: tuple[Help, ...]) -> None:
+    def _list(self, helps: Sequence[Help]) -> None:
         scale = time_scale(max((one.saved_s for one in helps), default=0.0))
         columns = (
             Column("Change", "A click applies it", stretch=True),
