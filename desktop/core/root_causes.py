@@ -383,10 +383,13 @@ def _says_small(cause: Cause, words: Naming) -> str:
 
 
 def _besides(cause: Cause, words: Naming) -> str:
-    """``; also MPI_Bcast``: what else the seconds of the cause were lost in."""
+    """``; also MPI_Bcast and other calls``: what else the seconds of the cause were lost in."""
     calls = [one.region for one in cause.besides if one.family == TOGETHER]
     names = list(dict.fromkeys(words.region(call) for call in calls))
     names += ["messages"] if len(calls) < len(cause.besides) else []
+    # The seconds of the sentence are a number times what each takes, except for what is said here.
+    rest_s = cause.lost_s - sum(one.total_s for one in (cause.group, *cause.besides))
+    names += ["other calls"] if rest_s >= 0.05 * cause.lost_s else []
     return f"; also {' and '.join(', '.join(names).rsplit(', ', 1))}" if names else ""
 
 

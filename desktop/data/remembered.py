@@ -46,7 +46,7 @@ from desktop.errors import DesktopError
 from desktop.progress import Progress
 
 #: To be increased when accounts, causes or explanations of a run, or their form here, change.
-VERSION = 9
+VERSION = 10
 FILES, BYTES = 200, 1 << 26
 #: Most bytes for a run and its phases, unpacked.
 MOST = 1 << 24

@@ -276,6 +276,9 @@ def test_a_sentence_names_all_that_its_seconds_were_lost_in() -> None:
     assert said.endswith("; also MPI_Gather"), (
         "half of the seconds are not those of the calls that are counted"
     )
+    words = Naming(lambda i: f"rank {i}", lambda i: f"call {i}", (0, 1, 2, 3))
+    (many,) = causes(moving(*[4] * 20))
+    assert many.kind.says(many, words).endswith("; also other calls"), "95 % of the seconds are theirs"
 
 
 def test_few_that_are_left_are_named() -> None:
