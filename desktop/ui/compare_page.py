@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.units import digits
+from desktop.core.units import digits, unbroken
 from desktop.errors import reason
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
@@ -167,7 +167,7 @@ class ComparePage(Page):
             shown = (
                 new.sentences if more <= 0 else (*new.sentences[:SENTENCES], f"… and {more} more: point here")
             )
-            self.answer.setText("\n".join(shown))
+            self.answer.setText(unbroken("\n".join(shown)))
             self.answer.setToolTip(plain(text) if more > 0 else "")
         self.answer.setVisible(bool(new.sentences))
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)

@@ -203,11 +203,11 @@ def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None 
 
 def divided(orientation: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object) -> QSplitter:
     """A splitter, set up, of widgets and their stretch factors."""
-    split = set_up(QSplitter(orientation), childrenCollapsible=False, **settings)
+    split = set_up(QSplitter(orientation), childrenCollapsible=False)
     for k, (widget, share) in enumerate(parts):
         split.addWidget(widget)
         split.setStretchFactor(k, share)
-    return split
+    return set_up(split, **settings)  # sizes are of what it holds
 
 
 class _Row(QHBoxLayout):

@@ -610,6 +610,8 @@ class _Framed(_Base):
         """Make columns as wide as their headings and first rows; those that are not `fresh` only grow, so
         that the user's widths stay."""
         header, first = self._header(), 0 if fresh else self.frames.first_other
+        for k, column in enumerate(() if self.frames.cells else self.frames.columns):
+            header.resizeSection(k, self._heading_width(column.title))
         for k, cells in enumerate(self.frames.cells):
             if header.sectionResizeMode(k) in (QHeaderView.ResizeMode.Stretch, QHeaderView.ResizeMode.Fixed):
                 continue
@@ -619,9 +621,11 @@ class _Framed(_Base):
 
     def _width_of(self, cells: ColumnCells) -> int:
         """The width of heading and first rows of a column."""
+        return max(self._texts_width(cells), self._heading_width(cells.column.title, cells.scale.symbol))
+
+    def _heading_width(self, *lines: str) -> int:
         metrics, em = self.fontMetrics(), self.fontMetrics().averageCharWidth()
-        heading = max(map(metrics.horizontalAdvance, (cells.column.title, cells.scale.symbol))) + 4 * em
-        return max(self._texts_width(cells), min(heading, 44 * em))
+        return min(max(map(metrics.horizontalAdvance, lines)) + 4 * em, 44 * em)
 
     def _texts_width(self, cells: ColumnCells, first: int = 0) -> int:
         """The width of the first rows of a column, from row `first` on."""

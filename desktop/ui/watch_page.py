@@ -50,7 +50,7 @@ _COLUMNS = (
     Column("Duration", unit="s"),
     Column("Kind"),
     Column("Mean", unit="proc", tip="Processors that compute"),
-    Column("Efficiency (%)", significant=3, tip="The same as a share of all processors"),
+    Column("Efficiency", unit="%", significant=3, tip="The same as a share of all processors"),
 )
 
 _going = When[WatchSnapshot](lambda s: not s.over, "a run that goes on")

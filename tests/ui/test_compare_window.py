@@ -31,6 +31,7 @@ from desktop import cli
 from desktop.core.contrast import AXES, Cell, Phased, align, place
 from desktop.core.matching import NONE
 from desktop.core.phases import fit
+from desktop.core.units import unbroken
 from desktop.data.project_file import read
 from desktop.data.trace_rows import phase_rows
 from desktop.resources import samples
@@ -523,7 +524,7 @@ def test_the_first_words_say_why_a_run_takes_longer_as_the_command_does(
     qtbot.waitUntil(lambda: "per processor" in window.answer.text(), timeout=20_000)
     assert cli.run(["compare", *map(str, traces), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["sentences"]
-    assert window.answer.text() == "\n".join(said) and window.answer.isVisible()
+    assert window.answer.text() == unbroken("\n".join(said)) and window.answer.isVisible()
     assert window.answer.textFormat() is Qt.TextFormat.PlainText, "names are of strangers"
     window.bench.change(reference=window.snapshot.keys[1])
     first = said[0].split(" takes ")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import samples
+from desktop.ui.compare_page import ComparePage
 from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -104,3 +106,40 @@ def test_no_figure_of_a_fit_ends_within_a_word(qtbot: QtBot, small: TracePage) -
                 value.fontMetrics().horizontalAdvance(line) <= value.width()
                 for line in value.text().split("\n")
             )
+
+
+@on_all
+def test_a_comparison_shows_its_curves_and_its_table(qtbot: QtBot, small: TracePage) -> None:
+    for sample in samples()[1:3]:
+        small.desk.projects.add_run(sample.path)
+        qtbot.waitUntil(lambda: not small.desk.projects.busy and not small.busy)
+    frame = small.frame
+    size = frame.size()
+    frame.show_kind("compare")
+    page = frame.current
+    assert isinstance(page, ComparePage)
+    qtbot.waitUntil(lambda: not page.bench.busy and page.answer.isVisible())
+    page.view.grab()
+    em = page.fontMetrics().height()
+    assert frame.size() == size, "it does not grow"
+    assert page.view._lanes[0].rect.height() >= 3 * em
+    table = page.table
+    assert table.viewport().height() // table.rowHeight(0) >= (8 if em < 20 else 4)
+    assert "… and" not in page.answer.text()
+    assert not re.search(r"\d [mµ]?s\b", page.answer.text()), "no line breaks before a unit"
+
+
+@on_all
+def test_the_last_number_of_an_axis_is_whole(small: TracePage) -> None:
+    """It stands at the right end of the axis, beside which there is room for a letter or two."""
+    small.curve_view.zoom_to(0.999, 1.0)
+    view = small.curve_view
+    image = view.grab().toImage()
+    box = view._axis
+    rows = range(round(box.top()) + 6, round(box.top()) + view.fontMetrics().height())
+    last = image.width() - 2  # before the frame of the focus
+    ink = [
+        {image.pixel(x, y) for y in rows} != {image.pixel(last, rows[0] - 1)}
+        for x in range(last - 30, last + 1)
+    ]
+    assert any(ink) and not ink[-1], "a number, and background beside it"

@@ -125,7 +125,7 @@ class RunsView(TimePlot):
     # ---- geometry
 
     sizeHint = in_pixels(900, 480)
-    minimumSizeHint = in_ems(20, 13)
+    minimumSizeHint = in_ems(20, 17)  # a lane is left below the strips of four runs
 
     def _map(self) -> TimeMap:
         r = self._lanes[0].rect if self._lanes else QRectF(0, 0, 1, 1)

@@ -80,10 +80,12 @@ def across_axis(painter: QPainter, box: QRectF, m: TimeMap, theme: Theme, axis: 
     top = box.top()
     painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])
     painter.setPen(QColor(theme.muted))
+    margin = metrics.height() - 3  # right of plots, see `time_plot.margins`; within the frame of the focus
+    left, right = (0.0, m.left + m.width + margin) if titled else (box.left(), box.right())
     for t, label in zip(ticks.positions, ticks.labels, strict=True):
         text = label if titled else f"{label} {ticks.unit}"
         half = metrics.horizontalAdvance(text) / 2
-        x = m.x(t) if titled else min(max(m.x(t), box.left() + half), box.right() - half)
+        x = min(max(m.x(t), left + half), right - half)
         painter.drawText(QPointF(x - half, top + 5 + metrics.ascent()), text)
     if titled:
         row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
