@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -131,22 +132,22 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
     try:
         dispatcher = njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
-        return njit(nogil=True, **options)(function)
+        dispatcher = njit(nogil=True, **options)(function)
+    else:
+        _keep_on_disk(dispatcher, function.__module__, memory=options.get("_nrt", True))
+    dispatcher.compile = partial(_unless_cancelled, dispatcher.compile)
+    return dispatcher
+
+
+def _keep_on_disk(dispatcher: Any, module: str, *, memory: bool) -> None:
+    """Cache the machine code of a kernel of a module on disk. `memory`: whether it may make arrays."""
     cache = dispatcher._cache
     base = cache._impl.filename_base
     cache._cache_file = _KernelFiles(cache._cache_path, base, cache._impl.locator.get_source_stamp())
-    keep, begin = cache.save_overload, dispatcher.compile
-
-    def compile_unless_cancelled(signature: object) -> object:
-        try:
-            return begin(signature)
-        except _GivenUp:
-            if _compilations.depth:
-                raise
-            raise Cancelled from None
+    keep = cache.save_overload
 
     def ahead() -> _KernelFiles:
-        return _KernelFiles(str(AHEAD), f"{function.__module__}.{base}", __version__)
+        return _KernelFiles(str(AHEAD), f"{module}.{base}", __version__)
 
     def keep_if_possible(signature: object, compiled: Any) -> None:
         compiled.library.ours = True
@@ -160,7 +161,7 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
         # Numba first loads its compiler's libraries (and scipy), which takes as long as numba itself;
         # compiled code needs only memory management, which is compiled in each process, and only where it is
         # used. Compiling loads the libraries as well.
-        if options.get("_nrt", True):
+        if memory:
             rtsys.initialize(target)
         with cache._guard_against_spurious_io_errors():
             if (loaded := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
@@ -173,8 +174,6 @@ def compiled(function: Callable[..., object], **options: Any) -> Any:
         return None  # the file could not be read
 
     cache.save_overload, cache.load_overload = keep_if_possible, load
-    dispatcher.compile = compile_unless_cancelled
-    return dispatcher
 
 
 def address(dispatcher: Any, *arguments: object) -> int:
@@ -208,6 +207,33 @@ class _GivenUp(BaseException):
     """Ends the compilation of a kernel and of those that call it: numba takes an Exception for its own."""
 
 
+class _Inside(local):
+    """Whether this thread loads or compiles a kernel of ours; those of other packages are left alone."""
+
+    kernel = False
+
+
+_inside = _Inside()
+
+
+def _unless_cancelled(begin: Callable[[object], object], signature: object) -> object:
+    """Load or compile a kernel by `begin`, numba's own way.
+
+    Raises
+    ------
+    Cancelled : the work of this thread was cancelled before another kernel was compiled.
+    """
+    outermost, _inside.kernel = not _inside.kernel, True
+    try:
+        return begin(signature)
+    except _GivenUp:
+        if outermost:
+            raise Cancelled from None
+        raise
+    finally:
+        _inside.kernel = not outermost
+
+
 class _Compilations(event.Listener):
     """Counts kernels that are compiled rather than loaded, in all threads, and ends what is cancelled before
     the next one."""
@@ -216,22 +242,14 @@ class _Compilations(event.Listener):
         self.started = self.under_way = 0
         self.listeners: list[Callable[[int, bool], None]] = []
         self._lock = Lock()
-        self._thread = local()
-
-    @property
-    def depth(self) -> int:
-        """How many kernels this thread compiles, one for another."""
-        return getattr(self._thread, "depth", 0)
 
     def on_start(self, event: event.Event) -> None:
-        self._thread.depth = self.depth + 1
         self._change(1, 1)
         work = at_work()
-        if work is not None and work.cancelled:
+        if _inside.kernel and work is not None and work.cancelled:
             raise _GivenUp  # `on_end` is called as well
 
     def on_end(self, event: event.Event) -> None:
-        self._thread.depth -= 1
         self._change(0, -1)
 
     def _change(self, started: int, under_way: int) -> None:
