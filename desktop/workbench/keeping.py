@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
@@ -44,9 +44,6 @@ from desktop.workbench.model import (
 from desktop.workbench.modelling import ModelBench
 from desktop.workbench.tracing import stamp_of
 from desktop.workbench.workbench import Document, Snapshot, Workbench
-
-if TYPE_CHECKING:
-    import psutil
 
 #: Seconds between two savings for recovery.
 AUTOSAVE = 120.0
@@ -761,28 +758,27 @@ def recoveries(folder: Path | None = None) -> list[tuple[Path, Recovery]]:
 
 
 def _this_process() -> tuple[int, float, str]:
-    import psutil
-
-    return os.getpid(), _begin(psutil.Process()), platform.node()
+    return os.getpid(), _begin(os.getpid()), platform.node()
 
 
 def _lives(process: int, started: float) -> bool:
     import psutil
 
     try:
-        running = psutil.Process(process)
-        return bool(abs(_begin(running) - started) < 1 and running.status() != psutil.STATUS_ZOMBIE)
+        same = abs(_begin(process) - started) < 1
+        return same and psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, ValueError, OverflowError):
         return False
 
 
-def _begin(process: psutil.Process) -> float:
+def _begin(process: int) -> float:
     """When a process began (s). On Linux since the start of the system: the time of that start, which psutil
     adds, moves whenever the clock is set."""
     import psutil
 
-    begin = process.create_time()
-    return float(begin - psutil.boot_time() if psutil.LINUX else begin)
+    booted = psutil.boot_time()  # first, as psutil up to 7.0 adds what it found last
+    begin = psutil.Process(process).create_time()
+    return float(begin - booted if psutil.LINUX else begin)
 
 
 # ---- bundles

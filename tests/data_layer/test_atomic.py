@@ -130,7 +130,6 @@ def test_a_link_is_written_through(tmp_path: Path, curve: Path, command: str) ->
 
 
 @posix
-@posix
 def test_a_part_is_not_cleaned_up_by_others_before_it_is_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +146,7 @@ def test_a_part_is_not_cleaned_up_by_others_before_it_is_in_its_place(
     assert target.read_text() == "first" and list(tmp_path.iterdir()) == [target]
 
 
+@posix
 def test_a_project_behind_a_link_finds_its_files(tmp_path: Path) -> None:
     """Its paths count from where the file is, whatever it was called when it was saved."""
     home, elsewhere = tmp_path / "home", tmp_path / "desk"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from desktop import cli
 from desktop.data.events import MessageKind
-from desktop.data.exporters import Exported, export, otf2_archive, paraver_trace
+from desktop.data.exporters import Exported, export, otf2_archive, paraver_trace, rows
 from desktop.data.exporters.rows import stretches
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
@@ -226,12 +226,17 @@ def test_messages_stand_inside_of_their_calls_also_at_equal_times(tmp_path: Path
         assert seen > 100
 
 
+@pytest.mark.parametrize("within", [True, False])
 @pytest.mark.parametrize("to", ["otf2", "paraver"])
-def test_rows_out_of_order_are_damage(tmp_path: Path, to: str) -> None:
+def test_rows_out_of_order_are_damage(
+    tmp_path: Path, to: str, within: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the rows that are read at once, and from these to the next."""
+    monkeypatch.setattr(rows, "ROWS", 8)
     open_trace(DATA / TRACES[0], output=tmp_path / "one.h5").close()
     with h5py.File(tmp_path / "one.h5", "r+") as file:
         for table, key in (("events", "time"), ("collectives", "begin")):
             time = file[f"tables/{table}/{key}"]
-            time[:] = time[:][::-1]
+            time[:] = time[:][::-1] if within else [*time[8:16], *time[:8], *time[16:]]
     with open_trace(tmp_path / "one.h5") as store, pytest.raises(StoreError, match="out of order"):
         export(store, to, tmp_path / "out")

@@ -652,10 +652,17 @@ def test_recovery_is_tried_again_when_there_is_room(
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="elsewhere the system notes when a process began by the clock")
+@pytest.mark.parametrize("remembers", [False, True])
 @pytest.mark.parametrize("set_s", [-3600.0, 1.0, 86400.0])
 def test_a_session_that_goes_on_has_not_crashed_when_the_clock_is_set(
-    desk: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, set_s: float
+    desk: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, set_s: float, remembers: bool
 ) -> None:
+    """`remembers`: psutil up to 7.0, to whose processes the start of the system is added that was asked for
+    last."""
+    if remembers:
+        last = [psutil.boot_time()]
+        monkeypatch.setattr(psutil, "boot_time", lambda: last.append(psutil._pslinux.boot_time()) or last[-1])
+        monkeypatch.setattr(psutil.Process, "create_time", lambda one: one._proc.create_time(True) + last[-1])
     desk.bench.open(traces[0])
     desk.bench.annotate("here", 1.0)
     desk.projects.autosave()

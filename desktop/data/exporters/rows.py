@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from desktop.core.arrays import AnyArray, Ints
+from desktop.core.open_regions import BEGIN
 from desktop.data.events import TABLES, Location
 from desktop.data.store import TraceStore
 
@@ -28,6 +29,7 @@ class Cursor:
         self._table, self._names = TABLES[table], tuple(TABLES[table])
         self._key = "begin" if table == "collectives" else "time"
         self._blocks = source.blocks(table, location, rows=ROWS)
+        self._latest = BEGIN  # time of the last row that was read
         self._pending = self._read()
 
     def _read(self) -> Columns:
@@ -35,8 +37,10 @@ class Cursor:
         if block is None:
             return {name: np.empty(0, kind) for name, kind in self._table.items()}
         rows = dict(zip(self._names, block, strict=True))
-        if np.any(np.diff(rows[self._key]) < 0):
+        time = rows[self._key]
+        if time[0] < self._latest or (time[1:] < time[:-1]).any():
             raise self._source.damaged("its rows are out of order")
+        self._latest = int(time[-1])
         return rows
 
     def ahead(self) -> int | None:
