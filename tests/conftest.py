@@ -45,6 +45,11 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     return result
 
 
+def pytest_unconfigure() -> None:
+    """What stays for good is freed at the end of the process: DuckDB lists all that is not, as a leak."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def collector_runs() -> None:
     """Where tests of windows, which do without, have run before."""
