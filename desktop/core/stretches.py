@@ -26,10 +26,11 @@ def call_span(i: int, time: Ints, call: AnyArray, begins: Ints, ends: Ints) -> t
 @kernel
 def reach(
     first: Ints, last: Ints, kind: Bytes, time: Ints, call: AnyArray, begins: Ints, ends: Ints, born: Ints,
-    point: Ints, over: Ints,
+    died: Ints, point: Ints, over: Ints,
 ) -> None:  # fmt: skip
-    """Set `point` and `over`: when each operation was reached and was over. Consecutive receives (and
-    completions) in one call are reached together, as the call waits for all of them."""
+    """Set `point` and `over`: when each operation was reached and was over, at the latest when its location
+    `died`. Consecutive receives (and completions) in one call are reached together, as the call waits for all
+    of them."""
     for p in range(first.size):
         before = born[p]
         for i in range(first[p], last[p]):
@@ -43,7 +44,7 @@ def reach(
                 point[i] = over[i] = max(before, time[i])
                 if machine.N_TO_N <= kind[i] <= machine.PREFIX:
                     more = i + 1 < last[p] and call[i + 1] == call[i]
-                    over[i] = max(min(end_of, time[i + 1]) if more else end_of, point[i])
+                    over[i] = max(min(end_of, time[i + 1] if more else died[p]), point[i])
             before = max(before, over[i])
 
 

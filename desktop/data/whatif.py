@@ -153,7 +153,7 @@ class Rerun:
         of_calls = time, call, calls.begin, calls.end
         n, m = time.size, messages.sent.size
         point, over = np.zeros((2, n), np.int64)
-        stretches.reach(ops.first, ops.last, ops.kind, *of_calls, self._born, point, over)
+        stretches.reach(ops.first, ops.last, ops.kind, *of_calls, self._born, self._died, point, over)
         sent, posted = np.full((2, m), BEGIN)
         stretches.meet(*ops, point, sent, posted)
         #: how a sender continues: according to its call, and on the network as recorded
@@ -178,9 +178,9 @@ class Rerun:
         self._spend(progress)
 
     def _list(self) -> tuple[Ints, _Indices, _Indices]:
-        """All operations in the range: the known ones, receives posted before, sends completed later, and the
-        breakpoints of phases. Their times and calls, and for each message the call in which its sender waits
-        for it, -1 if it never does."""
+        """All operations in the range: the known ones, also those across its ends, receives posted before,
+        sends completed later, and the breakpoints of phases. Their times and calls, and for each message the
+        call in which its sender waits for it, -1 if it never does."""
         causality, places = self.causality, len(self._store.locations)
         operations, messages, calls = causality.operations, causality.messages, causality.calls
         receive_call = operations.call[messages.receive]
@@ -206,7 +206,7 @@ class Rerun:
                 cut[mine] = np.where(within, calls.begin[np.maximum(row, a)], cut[mine])
         more.append(_Rows.of(at, np.maximum(cut, self._born[at]), machine.MARK, 0, -1))
         more = [rows for rows in more if rows.time.size]
-        end = self._end + (self._end >= self._died.max(initial=0))  # events at the very end belong to it
+        across = self._across()
         room = operations.time.size + sum(rows.time.size for rows in more)
         time, kind = np.empty(room, np.int64), np.empty(room, np.uint8)
         key, call = np.empty((2, room), np.int32)
@@ -219,13 +219,52 @@ class Rerun:
             parts = [tuple(column[part] for column in recorded), *(rows.of_place(i) for rows in more)]
             mine = [np.concatenate(column) for column in zip(*parts, strict=True)]
             order = np.lexsort((_ORDER[mine[1]], mine[0]))
-            order = order[(mine[0][order] >= self._begin) & (mine[0][order] < end)]
+            inside = (mine[0] >= self._begin) & (mine[0] < self._beyond)
+            if across.size:
+                inside[: part.stop - part.start] |= across[part]
+            order = order[inside[order]]
+            np.clip(mine[0], self._begin, self._end, out=mine[0])
             for column, new in zip(columns, mine, strict=True):
                 column[n : n + order.size] = new[order]
             n += order.size
             first[i + 1] = n
         self._ops = _Operations(first[:-1], first[1:], kind[:n], key[:n])
         return time[:n], call[:n], waiting
+
+    @property
+    def _beyond(self) -> int:
+        """The first tick beyond the range: events at the very end of the run belong to it."""
+        return self._end + int(self._end >= self._died.max(initial=0))
+
+    def _across(self) -> Flags:
+        """(operations of `causality`,) those outside of the range for which somebody waits in it, or in which
+        somebody is at its begin: they happen at its ends. Empty if the range is the whole run."""
+        operations, calls = self.causality.operations, self.causality.calls
+        time, kind, key = operations.time, operations.kind, operations.key
+        before, after = time < self._begin, time >= self._beyond
+        self._crossing = np.zeros(0, np.int64), np.zeros(0, np.int64)  # messages and collective operations
+        self._moved = np.zeros(2, np.int64)  # sends and receives from outside
+        if not (before.any() or after.any()):
+            return np.zeros(0, bool)
+        since, until = time.copy(), time.copy()
+        called = operations.call >= 0
+        since[called] = calls.begin[operations.call[called]]
+        until[called] = calls.end[operations.call[called]]
+        together = kind >= machine.N_TO_N
+        across: Flags = together & before & (until > self._begin)
+        open_at_end = np.zeros(self.causality.collectives.root.size, bool)
+        open_at_end[key[together & (~before | across) & ~after & (until > self._end)]] = True
+        across[together] |= after[together] & open_at_end[key[together]]
+        waits = (kind == machine.RECEIVE) & after & (since < self._end)
+        awaited = np.zeros(self.causality.messages.sent.size, bool)
+        awaited[key[waits]] = True
+        sends = (kind == machine.SEND) & after
+        sends[sends] = awaited[key[sends]]
+        self._moved[:] = sends.sum(), waits.sum()
+        open_at_end[key[across & together]] = True
+        self._crossing = np.flatnonzero(awaited), np.flatnonzero(open_at_end)
+        across |= waits | sends
+        return across
 
     def _spend(self, progress: Progress) -> None:
         """Divide every stretch into its parts, and list each piece of computing in it."""
@@ -366,6 +405,8 @@ class Rerun:
             per_byte = ticks / on.bandwidth
             transfer = messages.bytes * per_byte
             cost = machine.collective_cost(self._members, together.sent, together.received, latency, per_byte)
+            transfer[self._crossing[0]] = 0.0
+            cost[self._crossing[1]] = 0.0
             manner = np.where(messages.bytes > on.eager, self._may, np.uint8(machine.EAGER))
         n = self.operations
         operations = Schedule(*self._ops, gap[:n], extra, self._free(changes.no_wait), begin, gap[n:])
@@ -400,8 +441,10 @@ class Rerun:
             return "Members of a communicator name different collective operations."
         kinds = np.bincount(self._ops.kind, minlength=2)
         lost = [
-            int(rows - kinds[kind])
-            for rows, kind in zip(self._rows(), (machine.SEND, machine.RECEIVE), strict=True)
+            int(rows + moved - kinds[kind])
+            for rows, moved, kind in zip(
+                self._rows(), self._moved, (machine.SEND, machine.RECEIVE), strict=True
+            )
         ]
         if any(lost):
             return unmatched(*lost)
@@ -415,7 +458,7 @@ class Rerun:
         for i, clock in enumerate(self._clocks):
             for when, kind in self._store.blocks("messages", i, "time", "kind"):
                 when = clock.common(when)
-                inside = (when >= self._begin) & (when < self._end + (self._end >= self._died.max(initial=0)))
+                inside = (when >= self._begin) & (when < self._beyond)
                 for k, kinds in enumerate((SENDS, RECEIVES)):
                     count[k] += int(np.isin(kind[inside], kinds).sum())
         return count[0], count[1]
@@ -437,7 +480,7 @@ class Rerun:
         sent, size = messages.sent[ops.key[at]], messages.bytes[ops.key[at]]
         point, over = self._laid[4:6]
         took = (over[at] - sent) * self.unit
-        good = (sent > point[at]) & (sent >= self._begin) & (took > 0)
+        good = (sent > point[at]) & (sent >= self._begin) & (took > 0) & (over[at] < self._beyond)
         took, size = took[good], size[good]
         if took.size < FEW:
             return None

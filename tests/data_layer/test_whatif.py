@@ -246,6 +246,68 @@ def test_a_part_is_replayed_as_it_was() -> None:
         assert program.predict(Changes(phases=((0, 2.0),))).duration_s == 30 / 2 + 10 + 20 / 2
 
 
+FASTER = Changes(slower=((1, 1, 0.5),))  # rank 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "want"),
+    [
+        ((20.0, 100.0), 10 + 5 + 55),  # 0 has been in it since 10, and waits for 1, until 30
+        ((0.0, 30.0), 25),  # 0 and 2 wait in it at the end, 1 was still coming
+        ((20.0, 30.0), 5),  # 0 is in it for the whole part, 1 computes, 2 comes at 25
+        ((42.0, 100.0), 3 + 55),  # all are in it
+    ],
+)
+def test_a_part_that_begins_or_ends_in_a_collective_operation(
+    limit: tuple[float, float], want: float
+) -> None:
+    """Who was in it waited there as recorded, for whom has become faster, too; who waited in it at the end
+    counted until the operation was over, beyond the part."""
+    many = [busy_but((begin, 45, ALLREDUCE)) for begin in (10, 40, 25)]
+    told = {i: [(begin, 45, 0, 1)] for i, begin in enumerate((10, 40, 25))}
+    with stored(many, None, told, ("Allreduce",)) as store:
+        program = _rerun(store, limit=limit)
+        assert program.predict().duration_s == limit[1] - limit[0] == program.recorded_s
+        assert program.predict(FASTER).duration_s == want
+        ideal = program.predict(Changes(network=IDEAL)).duration_s
+        assert ideal == {20.0: 75, 0.0: 30, 42.0: 55}[limit[0]] if limit != (20.0, 30.0) else ideal == 10
+
+
+def test_a_part_that_ends_in_a_receive() -> None:
+    with _late_sender() as store:  # 0 would send at 50
+        program = _rerun(store, limit=(0.0, 30.0))
+        assert program.predict().ends_s.tolist() == [30, 30]
+        assert program.predict(Changes(slower=((0, 0, 0.5),))).ends_s.tolist() == [15, 15]
+        assert program.predict(Changes(network=Machine(0.0, 1.0))).duration_s == 30, "nothing has arrived yet"
+        assert _rerun(store, limit=(0.0, 53.0)).predict().ends_s.tolist() == [53, 53]  # it is under way
+
+
+@pytest.mark.parametrize("name", ["ezt_psort_8_dilated.tar.gz", *OTHERS])
+def test_any_part_is_replayed_as_it_was(name: str) -> None:
+    rng = np.random.default_rng(11)
+    store, use = _opened(name)
+    with store:
+        start, end = use.curve().span
+        replayed = 0
+        for low, high in np.sort(rng.uniform(start, end, (25, 2)), axis=1).tolist():
+            program = Rerun(store, use, limit=(low, high))
+            found = program.predict()
+            if found.note:
+                continue
+            replayed += 1
+            assert found.duration_s == pytest.approx(program.recorded_s, abs=1.5 * use.unit)
+            assert found.ends_s[program.is_processor].max() == pytest.approx(found.duration_s)
+            part, curve = (
+                use.curve().window(program.start_s, program.start_s + program.recorded_s),
+                found.curve,
+            )
+            if curve is not None:
+                work = part.mean * part.duration
+                assert curve.mean * curve.duration == pytest.approx(work, rel=1e-6, abs=1e-9)
+            assert not program.predict(Changes(network=IDEAL)).note, "it comes to a halt"
+        assert replayed >= 2
+
+
 def test_why_there_is_no_prediction() -> None:
     with stored([busy_but(), busy_but()]) as store:
         found = _rerun(store).predict()
