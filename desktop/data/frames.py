@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from desktop.core.units import grouped
 from desktop.data.atomic import write_bytes
 from desktop.data.reading import plain
 from desktop.errors import TableError, explained, reason
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Most bytes of a file, rows, columns, cells, letters of a cell, so that a wrong file gives a clear error.
 LARGEST, ROWS, COLUMNS, CELLS, CELL = 64 << 20, 1_000_000, 16_384, 32_000_000, 1 << 17
+#: Most rows below the headings that spreadsheets hold.
+SHEET_ROWS = (1 << 20) - 1
 _DECIMAL_COMMA = r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$"
 _WORDS = re.compile(r"[^ \t]+")
 _EXCEL = b"PK\x03\x04"
@@ -237,10 +240,14 @@ def write_frame(path: Path, frame: DataFrame) -> None:
     Raises
     ------
     OSError : the file cannot be written.
+    ValueError : a spreadsheet does not hold as many rows.
     """
     if path.suffix.lower() != ".xlsx":
         write_bytes(path, as_csv_text(frame).encode())
         return
+    if len(frame) > SHEET_ROWS:
+        most, rows = grouped(SHEET_ROWS), grouped(len(frame))
+        raise ValueError(f"{path}: a spreadsheet holds at most {most} rows, not {rows}: write a .csv file")
     out = BytesIO()
     safe(frame).to_excel(out, index=False, engine="openpyxl")
     write_bytes(path, out.getvalue())

@@ -62,6 +62,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.arrays import Flags, Ints
 from desktop.core.frames import AnyTable, ArrayTable
+from desktop.core.units import capital
 from desktop.data.columns import (
     NO_MARKS,
     SAMPLED,
@@ -72,7 +73,7 @@ from desktop.data.columns import (
     Texts,
     table,
 )
-from desktop.errors import reason
+from desktop.errors import reason, sentence
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
 from desktop.ui.guard import guarded, in_ems
@@ -840,8 +841,12 @@ class _Framed(_Base):
             kind,
             lambda job: work(),
             lambda answer: done(answer) if number == self._requests[kind] else None,
-            lambda error: None,  # which was logged
+            self._failed,
         )
+
+    def _failed(self, error: BaseException) -> None:
+        if text := sentence(error):  # an unexpected error was logged, which shows it
+            warn(self, f"{capital(text)}.")
 
     def ask_export(self) -> None:
         """Ask for a file, and export to it."""

@@ -172,6 +172,20 @@ def test_many_cells_are_copied_and_written_in_the_background(
     assert pd.read_csv(path).equals(view.frames.frame)
 
 
+def test_why_many_cells_cannot_be_written_is_said(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("desktop.data.frames.SHEET_ROWS", 9_999)
+    view = FrameView("Long")
+    qtbot.addWidget(view)
+    view.show_frame(pd.DataFrame({"a": np.arange(10_000), "b": 0}))
+    view.export_to(tmp_path / "long.xlsx")
+    qtbot.waitUntil(lambda: view.findChild(QMessageBox) is not None)
+    said = view.findChild(QMessageBox).text()
+    assert said.endswith("holds at most 9 999 rows, not 10 000: write a .csv file.")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_table_may_go_while_it_is_copied(qtbot: QtBot) -> None:
     view, started, go = FrameView("Many"), threading.Event(), threading.Event()
     view.show_frame(pd.DataFrame({f"c{k}": np.arange(4000.0) for k in range(5)}))
