@@ -306,6 +306,27 @@ def _same_file(fd: int, path: Path) -> bool:
         return False
 
 
+def into_place(made: Path, target: Path) -> None:
+    """Rename what was made, a file or a folder with all that is in it, to `target`, after all of it is on the
+    disk: it is whole there also if the machine stops.
+
+    Raises
+    ------
+    OSError : it cannot be written, or `target` is a folder that is not empty.
+    """
+    below = list(made.rglob("*"))
+    for file in (path for path in (made, *below) if path.is_file() and not path.is_symlink()):
+        fd = os.open(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    for folder in (path for path in (*below, made) if path.is_dir() and not path.is_symlink()):
+        _fsync_folder(folder)
+    os.replace(made, target)
+    _fsync_folder(target.parent)
+
+
 def _fsync_folder(folder: Path) -> None:
     if os.name == "nt":
         return  # folders cannot be opened on Windows; the rename is journalled

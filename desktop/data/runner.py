@@ -31,6 +31,7 @@ import psutil
 
 from desktop import stopping
 from desktop.core.power import replicates_for
+from desktop.data.atomic import into_place
 from desktop.data.experiment import ATTEMPTS, BUILDS, Experiment, Journal, Response, State, Trial, state_of
 from desktop.data.guard import guard
 from desktop.environment import user_environment
@@ -300,7 +301,7 @@ class Runner:
                 )
             if product != part:
                 shutil.copy2(product, part)
-            os.replace(part, target)
+            into_place(part, target)
         finally:
             remove()
             stopping.left(part)

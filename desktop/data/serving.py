@@ -119,8 +119,13 @@ class Service:
         """Open a trace, imported if needed; returns the store's number, a name for its state, and its size.
         Before that, the places of the bytes that are needed first are sent."""
         options = {name: value for name, value in request.get("options", {}).items() if name in OPTIONS}
-        store = open_trace(Path(request["open"]).expanduser(), progress, **options)
-        file = Path(store.path).open("rb")  # noqa: SIM115 - until the connection ends
+        while True:
+            store = open_trace(Path(request["open"]).expanduser(), progress, **options)
+            file = Path(store.path).open("rb")  # noqa: SIM115 - until the connection ends
+            if store.reads(file.fileno()):
+                break
+            file.close()  # replaced in between: blocks of one would be taken for those of the other
+            store.close()
         status = os.fstat(file.fileno())
         state = [desktop.__version__, str(store.path), status.st_size, status.st_mtime_ns, status.st_ino]
         name = hashlib.sha256(repr(state).encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, into_place
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
 from desktop.workbench.bench import changed
@@ -802,7 +802,7 @@ def _unpacked(bundle: Path, job: Job) -> Path:
             if not project.is_file():
                 raise TraceFormatError("is an archive without a project", file=bundle)
             try:
-                inside.rename(folder)
+                into_place(inside, folder)
             except OSError:
                 if not folder.exists():  # else another process was faster
                     raise

@@ -18,7 +18,7 @@ import h5py
 import pytest
 
 from desktop.cli import run
-from desktop.data.atomic import PartFile, place_of, write_text
+from desktop.data.atomic import PartFile, into_place, place_of, write_text
 from desktop.data.opening import open_trace
 from desktop.data.project_file import write
 from desktop.errors import DesktopError, FileError, reason, sentence
@@ -147,6 +147,35 @@ def test_a_part_is_not_cleaned_up_by_others_before_it_is_in_its_place(
 
 
 @posix
+@posix
+def test_all_of_a_folder_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crash of the machine could leave the name with empty files, which are never made again."""
+    made, there = tmp_path / "made", tmp_path / "there"
+    (made / "below").mkdir(parents=True)
+    (made / "one").write_text("1")
+    (made / "below" / "two").write_text("2")
+    (made / "below" / "read only").write_text("3")
+    (made / "below" / "read only").chmod(0o444)
+    expected = {path.stat().st_ino for path in (made, *made.rglob("*"))}
+    done: list[int] = []
+    fsync, replaces = os.fsync, os.replace
+
+    def synced(fd: int) -> None:
+        done.append(os.fstat(fd).st_ino)
+        fsync(fd)
+
+    def renamed(a: Path, b: Path) -> None:
+        assert set(done) == expected
+        replaces(a, b)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    into_place(made, there)
+    assert done[-1] == tmp_path.stat().st_ino and (there / "below" / "two").read_text() == "2"
+
+
 def test_a_project_behind_a_link_finds_its_files(tmp_path: Path) -> None:
     """Its paths count from where the file is, whatever it was called when it was saved."""
     home, elsewhere = tmp_path / "home", tmp_path / "desk"

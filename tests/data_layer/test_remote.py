@@ -31,7 +31,7 @@ from desktop.data.parts import DIGESTS
 from desktop.data.presence import structure
 from desktop.data.project_file import Decoder
 from desktop.data.remote_frames import MAGIC, MOST_BODY, NoFrame, frame, hello, receive
-from desktop.data.store import DERIVED, Blocks, open_store
+from desktop.data.store import DERIVED, Blocks, TraceStore, open_store
 from desktop.data.store.blocks import AT_ONCE, REQUESTS
 from desktop.data.structure import Misfit, encode
 from desktop.data.utilization import build
@@ -39,6 +39,7 @@ from desktop.errors import DesktopError, StoreError
 from desktop.progress import Cancelled, Progress, working
 from desktop.remote import RemotePath, named, place
 from tests.benchmarks.statistics import write
+from tests.data_layer import archives
 
 SAMPLE = Path(__file__).parents[2] / "resources" / "samples" / "cholesky_16" / "traces.otf2"
 SERVE = f"exec {sys.executable} -m desktop serve"
@@ -621,7 +622,7 @@ def served(made):
         assert back.read(len(MAGIC)) == MAGIC
         assert receive(back.read)[0] == hello()
         to.write(frame(hello()))
-        yield lambda request: to.write(frame(request)), lambda: receive(back.read)[0]
+        yield lambda request: to.write(frame(request)), lambda: receive(back.read)
         to.close()
         thread.join()
 
@@ -636,9 +637,9 @@ def test_a_request_that_fails_in_an_unexpected_way_is_answered(served, made, mon
     send, answer = served
     send({"id": 1, "open": str(made)})
     send({"ping": True})
-    frames = [answer()]
+    frames = [answer()[0]]
     if "pong" in frames[0]:
-        frames.append(answer())
+        frames.append(answer()[0])
     assert [about["error"] for about in frames if about.get("id") == 1] == ["RuntimeError"]
 
 
@@ -659,9 +660,35 @@ def test_two_stores_opened_at_once_are_not_confused(served, made, tmp_path, monk
         send({"id": number, "open": str(path)})
     ends = []
     while len(ends) < 2:
-        about = answer()
+        about = answer()[0]
         ends += [about["store"]] if about.get("end") else []
     assert sorted(ends) == [0, 1]
+
+
+def test_a_store_that_is_replaced_while_it_is_opened_is_not_mixed_with_the_new_one(
+    served, made, tmp_path, monkeypatch
+):
+    """The structure would be that of the one, the blocks those of the other."""
+    place = Path(shutil.copy(made, tmp_path / "replaced.h5"))
+    path, opened = next(archives.unpack("ezt_farm_8_dilated", tmp_path).rglob("*.otf2")), []
+    with open_trace(path, output=tmp_path / "new.h5") as new:
+        ranges = np.asarray(new.skeleton()).tobytes()
+
+    def slowly(*words: object, **options: object) -> TraceStore:
+        opened.append(open_trace(*words, **options))
+        if len(opened) == 1:
+            os.replace(tmp_path / "new.h5", place)
+        return opened[-1]
+
+    monkeypatch.setattr(serving, "open_trace", slowly)
+    send, answer = served
+    body, about = b"", {}
+    send({"id": 1, "open": str(place)})
+    while not about.get("end"):
+        about, part = answer()
+        body += part
+    assert len(opened) == 2 and about["size"] == place.stat().st_size
+    assert body == ranges
 
 
 def test_a_coarse_curve_comes_from_where_the_trace_lies(fake_ssh, made, monkeypatch):

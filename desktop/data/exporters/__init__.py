@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, into_place
 from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
@@ -65,6 +65,6 @@ def export(
         )
         if folder.exists():
             folder.rmdir()
-        target.rename(folder)
+        into_place(target, folder)
     exported.file = folder / exported.file.name
     return exported

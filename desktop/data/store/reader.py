@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -283,6 +284,11 @@ class TraceStore(Description):
         if not parts:
             return np.empty(0, COLUMNS[table][name])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def reads(self, file: int) -> bool:
+        """Whether this open file (its descriptor) is the one read here, not one that has taken its place."""
+        with self._lock:
+            return os.path.samestat(os.fstat(file), os.fstat(self._file.id.get_vfd_handle()))
 
     def close(self) -> None:
         with self._lock:
