@@ -40,6 +40,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QMessageBox, QS
 from desktop.core import units
 from desktop.data import memory
 from desktop.remote import how
+from desktop.ui import style
 from desktop.ui import theme as themes
 from desktop.ui.commands import KINDS, TITLES
 from desktop.ui.dialogs import end_dialogs
@@ -65,6 +66,9 @@ if TYPE_CHECKING:  # each is loaded with its first page
 
 #: Letters that a tab may always have, and the width of its margins in letters.
 _TAB, _AROUND_TAB = 28, 7
+
+_DROP_HINT = """background: palette(base); color: palette(text); border: 3px dashed palette(highlight);
+    font-size: 24pt;"""
 
 
 def chosen_theme(settings: Settings) -> themes.Theme:
@@ -131,7 +135,7 @@ class Frame(QMainWindow):
         self._unit = self.settings.time_unit
         self.setObjectName("frame")
         self.setWindowTitle("Phasewright")
-        self.apply_settings()  # first, as what is made before the first style sheet keeps its size of text
+        self.apply_settings()  # first, so that nothing that is made has to follow them
         self._make_centre()
         self._take_place()
         self.setAcceptDrops(True)
@@ -166,10 +170,6 @@ class Frame(QMainWindow):
         self.statusBar().addWidget(self.task_list, 1)
         self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
         self._drop_hint = set_up(QLabel("Drop to open", self), alignment=Qt.AlignmentFlag.AlignCenter)
-        self._drop_hint.setStyleSheet(
-            "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
-            "font-size: 24pt;"
-        )
         self._drop_hint.hide()
         for child in self.findChildren(QWidget):
             child.setAcceptDrops(False)  # otherwise the details of a problem take a drop before the window
@@ -732,14 +732,10 @@ class Frame(QMainWindow):
         if app.property("base_font_size") is None:  # points at 100 %
             app.setProperty("base_font_size", font.pointSizeF())
         size = float(app.property("base_font_size")) * self.settings.text_size / 100
-        changed = abs(font.pointSizeF() - size) > 0.01
-        if changed:
+        if abs(font.pointSizeF() - size) > 0.01:
             font.setPointSizeF(size)
             app.setFont(font)
-        if changed or app.styleSheet() != themes.stylesheet(theme):
-            # Only a new sheet, as every widget of every window takes it. After the font, as widgets under a
-            # style sheet take a new font only with a new sheet.
-            themes.apply(app, theme)
+        style.apply(app, theme)
         for frame in self.frames:
             frame.theme = theme
         for page in self.all_pages:
@@ -755,6 +751,7 @@ class Frame(QMainWindow):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
+            self._drop_hint.setStyleSheet(_DROP_HINT)  # each time, as colours stay those of when it was set
             self._drop_hint.setGeometry(self.centralWidget().geometry())
             self._drop_hint.show()
             self._drop_hint.raise_()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QPushButton
 
 from desktop.ui.about import versions_text
+from desktop.ui.guard import guarded
 from desktop.ui.pages import button, lay_out, quiet, row, set_up
 
 _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
+_WIDTH = 5  # pixels
 
 
 class MessageBar(QFrame):
@@ -26,9 +28,8 @@ class MessageBar(QFrame):
     def __init__(self, kind: Literal["problem", "notice"]) -> None:
         super().__init__()
         self.setObjectName(f"{kind}_bar")
-        self.setStyleSheet(
-            f"#{kind}_bar {{ border: 0; border-left: 5px solid {_STRIPE[kind]}; background: palette(base); }}"
-        )
+        self._stripe = QColor(_STRIPE[kind])
+        set_up(self, autoFillBackground=True, backgroundRole=QPalette.ColorRole.Base)
         self._sentence = quiet(textFormat=Qt.TextFormat.PlainText)
         self._details = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Details")
         self._details.setMaximumHeight(12 * self.fontMetrics().height())
@@ -39,7 +40,7 @@ class MessageBar(QFrame):
         dismiss = set_up(QPushButton("Dismiss"), clicked=self.dismissed)
 
         buttons = ((one, 0, Qt.AlignmentFlag.AlignTop) for one in (self.act, self._fold, copy, dismiss))
-        lay_out(self, row((self._sentence, 1), *buttons), self._details, margins=(12, 8, 8, 8))
+        lay_out(self, row((self._sentence, 1), *buttons), self._details, margins=(12 + _WIDTH, 8, 8, 8))
         self.hide()
 
     @property
@@ -58,6 +59,11 @@ class MessageBar(QFrame):
         self.act.setText(action)
         self.act.setVisible(bool(action))
         self.show()
+
+    @guarded
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.fillRect(0, 0, _WIDTH, self.height(), self._stripe)
 
     def _copy(self) -> None:
         parts = (self.sentence, self._details.toPlainText().strip(), versions_text())

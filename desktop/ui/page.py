@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QAction, QKeySequence, QPalette
+from PySide6.QtGui import QAction, QColor, QKeySequence
 from PySide6.QtWidgets import (
     QDockWidget,
     QMainWindow,
@@ -117,7 +117,7 @@ class Page(QMainWindow):
     def _show_theme(self, theme: themes.Theme) -> None:
         """Hand the theme to the widgets that paint themselves."""
         themes.dress(self, theme)
-        ink = self.palette().color(QPalette.ColorRole.WindowText)
+        ink = QColor(theme.text)
         for arrow in self.findChildren(QToolButton, "qt_toolbar_ext_button"):  # to tools without room
             arrow.setIcon(icon("hidden", ink, ink))  # that of the style is dark in every theme
 

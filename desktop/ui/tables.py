@@ -939,7 +939,6 @@ class FrameView(_Framed, QTableView):
         """Let a column take the room that the others leave, at least the width of its texts; the others get
         the width of a number and its heading."""
         self._roomy = column
-        self._measure()
         self.fit()
 
     def _fill(self) -> None:
@@ -959,6 +958,8 @@ class FrameView(_Framed, QTableView):
         self._fill()
 
     def fit(self, *, fresh: bool = True) -> None:
+        if fresh and self._roomy is not None:
+            self._measure()  # of columns that are there only now
         super().fit(fresh=fresh)
         if self._roomy is not None and self.frames.cells:
             wide = self._width_of(self.frames.cells[self._roomy])

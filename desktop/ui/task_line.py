@@ -45,7 +45,7 @@ class TaskLine(QWidget):
         self.progress = set_up(
             QProgressBar(), maximumWidth=wide, textVisible=False, accessibleName="Progress"
         )
-        self.cancel = set_up(QPushButton("Cancel"), objectName="cancel", styleSheet="padding: 0px 8px;")
+        self.cancel = set_up(QPushButton("Cancel"), objectName="cancel")
         self.cancel.clicked.connect(lambda: self._act and self._act())
         self._act: Callable[[], object] | None = None
         fill_layout(QHBoxLayout(self), self._words, self.progress, self.cancel, None, margins=0)

@@ -1,4 +1,4 @@
-"""Colours: one table of tokens per scheme, from which palette, style sheet and plots are made.
+"""Colours: one table of tokens per scheme, from which palette, style and plots are made.
 
 State colours follow the Okabe-Ito set, which the colour-blind can tell apart; two other sets can be chosen
 (`coloured`), Okabe-Ito at full strength and those of P. Tol, "Colour schemes" (SRON/EPS/TN/09-002, 2021).
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from desktop.workbench.bench import changed
 
@@ -185,38 +185,6 @@ def palette(theme: Theme) -> QPalette:
     return p
 
 
-def stylesheet(theme: Theme) -> str:
-    """What the palette cannot say: thin borders, and boxes and a focus frame that can be seen."""
-    return f"""
-        QToolTip {{ color: {theme.text}; background: {theme.raised}; border: 1px solid {theme.border}; }}
-        QMainWindow::separator {{ background: {theme.grid}; width: 4px; height: 4px; }}
-        QMainWindow::separator:hover {{ background: {theme.accent}; }}
-        QHeaderView::section {{ color: {theme.muted}; background: {theme.surface}; border: none;
-            border-bottom: 1px solid {theme.border}; padding: 1px 6px; }}
-        QTableView {{ gridline-color: {theme.grid}; border: 1px solid {theme.grid}; }}
-        QTextEdit, QPlainTextEdit {{ border: 1px solid {theme.grid}; }}
-        QTableView:focus, QListView:focus, QTreeView:focus, QTextEdit:focus, QPlainTextEdit:focus {{
-            border: 1px solid {theme.focus}; }}
-        QPushButton:default:focus, QCommandLinkButton:focus {{ border: 2px solid {theme.focus};
-            border-radius: 3px; background: {theme.raised}; color: {theme.text}; outline: none; }}
-        QPushButton:default:focus {{ padding: 3px; /* more, and a text that just fits is cut */ }}
-        QCommandLinkButton:focus {{ padding: 3px 12px; }}
-        QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
-            border-radius: 2px; background: {theme.background}; }}
-        QTabBar {{ qproperty-elideMode: ElideNone; /* they scroll; else of panels two letters stay */ }}
-        QTabBar::tab {{ color: {theme.muted}; background: {theme.surface}; padding: 4px 9px;
-            border: 1px solid {theme.grid}; }}
-        QTabBar::tab:hover {{ color: {theme.text}; background: {theme.raised}; }}
-        QTabBar::tab:selected {{ color: {theme.text}; background: {theme.background}; }}
-        QTabBar::tab:top:selected {{ border-top: 3px solid {theme.accent}; padding-top: 2px; }}
-        QTabBar::tab:bottom:selected {{ border-bottom: 3px solid {theme.accent}; padding-bottom: 2px; }}
-        QTabBar::tab:focus:selected {{ color: {theme.accent}; text-decoration: underline; }}
-        QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 0px 2px; }}
-        QStatusBar {{ border-top: 1px solid {theme.grid}; }}
-        QStatusBar::item {{ border: none; }}
-    """
-
-
 def dress(root: QWidget, theme: Theme) -> None:
     """Hand the theme to all within a widget that the palette does not dress: what has a `set_theme`."""
     for child in root.findChildren(QWidget):
@@ -245,10 +213,3 @@ def paint_note(painter: QPainter, widget: QWidget, theme: Theme, text: str) -> N
     painter.setPen(QColor(theme.muted))
     flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
     painter.drawText(QRectF(widget.rect()).adjusted(12, 12, -12, -12), int(flags), text)
-
-
-def apply(app: QApplication, theme: Theme) -> None:
-    """Fusion style, palette and style sheet of `theme` for the whole program."""
-    app.setStyle("Fusion")
-    app.setPalette(palette(theme))
-    app.setStyleSheet(stylesheet(theme))

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeyEvent, QPalette, QResizeEvent
+from PySide6.QtCore import QChildEvent, QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QActionGroup, QColor, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSlider,
@@ -960,9 +960,7 @@ class TracePage(Page):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         super()._show_theme(theme)
-        palette = self.palette()
-        ink = palette.color(QPalette.ColorRole.WindowText)
-        faint = palette.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.WindowText)
+        ink, faint = QColor(theme.text), QColor(theme.disabled)
         for command in COMMANDS:
             if command.icon:
                 self.actions_by_id[command.id].setIcon(icon(command.icon, ink, faint))
@@ -1044,6 +1042,13 @@ class TracePage(Page):
         wide, high = self._dock_sizes(self.size())
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
+
+    @guarded
+    def childEvent(self, event: QChildEvent) -> None:
+        """Let the tabs of docks scroll where they have no room; of names that Qt cuts, two letters stay."""
+        super().childEvent(event)
+        if event.type() == QEvent.Type.ChildPolished and isinstance(bar := event.child(), QTabBar):
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -45,7 +45,8 @@ from desktop.ui.plots import scales
 from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
-from desktop.ui.theme import DARK, LIGHT, apply
+from desktop.ui.style import apply
+from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 from desktop.ui.windows import Windows
 from desktop.workbench import model

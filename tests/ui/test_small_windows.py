@@ -46,8 +46,6 @@ on_all = pytest.mark.parametrize("small", SIZES, ids=IDS, indirect=True)
 def test_all_of_the_first_window_has_the_chosen_size_of_text(
     qtbot: QtBot, own_places: None, settings: Settings, qapp: QApplication
 ) -> None:
-    """As when the program starts, and no style sheet is set yet."""
-    qapp.setStyleSheet("")
     settings.text_size = 150
     frame = Frame(settings)
     qtbot.addWidget(frame)

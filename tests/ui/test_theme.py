@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPalette
 
 from desktop.core.gantt import COLOURS
 from desktop.data.chart import SERIES
-from desktop.ui import theme
+from desktop.ui import style, theme
 from desktop.ui.settings import COLOUR_SETS
 
 TEXT = ("text", "muted", "accent", "warning", "error")
@@ -66,8 +66,8 @@ def test_state_colours_are_told_apart(scheme):
 
 def test_apply_sets_the_window_colour(qapp):
     try:
-        theme.apply(qapp, theme.DARK)
+        style.apply(qapp, theme.DARK)
         assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(theme.DARK.surface)
     finally:
-        theme.apply(qapp, theme.LIGHT)
+        style.apply(qapp, theme.LIGHT)
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(theme.LIGHT.surface)

@@ -110,7 +110,7 @@ class Why(QTextBrowser):
     def __init__(self) -> None:
         super().__init__()
         set_up(
-            self, openLinks=False, accessibleName="Why time is lost", frameShape=QFrame.Shape.NoFrame,
+            self, openLinks=False, accessibleName="Why time is lost",
             toolTip="\n".join(f"{word} evidence: {meaning}" for word, meaning in STRENGTH.items()),
         )  # fmt: skip
         self.setObjectName("why")
@@ -394,10 +394,9 @@ class PhasesPanel(QScrollArea):
 
     @guarded
     def changeEvent(self, event: QEvent) -> None:
-        # With a style sheet, widgets that have a font of their own get that back after a change of all fonts.
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            QTimer.singleShot(0, self, self._emphasise)
         super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._emphasise()
 
     def _arrange(self, narrow: bool, below: bool) -> None:
         """Put buttons beside their fields or, where that is too `narrow`, below them, and figures beside or
