@@ -44,10 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """JSON: ``source``, ``changes`` (in words), ``recorded_s``, ``predicted_s`` (null with a ``note``),
-    ``ideal_s``, ``estimated`` (``latency_s``, ``bandwidth``, ``messages``, or null), ``phases`` (``phase``,
-    ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
-    ``would_help``, ranked, bounds last: ``change``, ``saved_s``, ``share``, ``predicted_s``,
-    ``assumption``, ``bound``."""
+    ``predicted_low_s`` and ``crowded`` (where cores were shared: how short it may be as well, and that in
+    words), ``ideal_s``, ``estimated`` (``latency_s``, ``bandwidth``, ``messages``, or null), ``phases``
+    (``phase``, ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``,
+    ``predicted_s``), and ``would_help``, ranked, bounds last: ``change``, ``saved_s``, ``share``,
+    ``predicted_s``, ``assumption``, ``bound``."""
     from desktop.core import machine
     from desktop.core.changes import Changes
     from desktop.data.whatif_there import rerun, would_help_most
@@ -71,6 +72,8 @@ def main(options: argparse.Namespace) -> int:
             "changes": changes.called(names).sentence,
             "recorded_s": prediction.recorded_s,
             "predicted_s": prediction.duration_s,
+            "predicted_low_s": prediction.low_s,
+            "crowded": prediction.crowded,
             "ideal_s": ideal.duration_s,
             "note": prediction.note,
             "estimated": None if network is None else network._asdict(),
@@ -154,8 +157,9 @@ def _lines(prediction: RunPrediction, rows: list[JSON], ranked: tuple[Help, ...]
         yield f"{changes}: no prediction. {prediction.note}"
         return
     saved = f"{signed(100 * -prediction.saved_s / prediction.recorded_s, 3)} %"
-    lasts, lasted = quantity(prediction.duration_s, "s"), quantity(prediction.recorded_s, "s")
+    lasts, lasted = prediction.duration_words, quantity(prediction.recorded_s, "s")
     yield f"{changes}: {lasts}" + (f" instead of {lasted} ({saved})" if prediction.changes.sentence else "")
+    yield from textwrap.wrap(prediction.crowded, 98)
     yield ""
     yield f"{'phase':<8}{'start':>12}{'length':>12}{'predicted':>12}"
     columns = [

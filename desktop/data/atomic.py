@@ -190,7 +190,7 @@ class WorkFolder:
     """
 
     def __init__(self, target: Path) -> None:
-        _remove_stale_folders(target)
+        remove_stale_folders(target)
         with stopping.making:
             while not self._make(target):
                 pass
@@ -255,7 +255,8 @@ def _take_away(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _remove_stale_folders(target: Path) -> None:
+def remove_stale_folders(target: Path) -> None:
+    """Remove work folders of `target` that nobody uses."""
     for folder in target.parent.glob(f"{_literal(target.name)}.*{WORK_SUFFIX}"):
         with suppress(OSError):
             try:

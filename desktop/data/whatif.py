@@ -34,6 +34,7 @@ from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Network, Schedule
 from desktop.core.open_regions import BEGIN
+from desktop.core.units import count, grouped, quantity
 from desktop.core.wait_kernels import clipped
 from desktop.data import memory
 from desktop.data.causality import Causality, memory_needed, unmatched
@@ -44,6 +45,8 @@ from desktop.data.utilization import Utilization, states
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 
+#: Threads that lose their cores to others more often than this a second share them.
+OFTEN = 20.0
 #: Least number of messages from which a network can be estimated.
 FEW = 20
 
@@ -60,11 +63,28 @@ def looked_at(
     return begin, end, inner[(inner > begin) & (inner < end)]
 
 
+def crowding(store: TraceStore) -> str:
+    """The sentence that the threads of a run shared cores while it was recorded, and what of it, or ""."""
+    notes = store.notes
+    threads, cores, switches = (int(notes.get(name) or 0) for name in ("threads", "cores", "switches"))
+    alive = sum(at.last - at.first for at in store.locations if at.first is not None and at.last is not None)
+    said = [f"{threads} threads shared {count(cores, 'core')}"] if threads > cores > 0 else []
+    if switches > OFTEN * alive / store.ticks_per_second:
+        said.append(f"a thread lost its core to another {grouped(switches)} times")
+    if not said:
+        return ""
+    return (
+        f"While it was recorded, {' and '.join(said)}. A rank that waits for all others then goes on later "
+        "than one that comes last, so a range is predicted."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class RunPrediction:
     """A predicted run. `duration_s`: seconds; `ends_s` : (locations,) end of each; `breaks_s` : (phases - 1,)
     predicted inner ones of the phases (s on the curve's axis), as means over all locations. `note`: why there
-    is no prediction (`duration_s` is NaN then), or "".
+    is no prediction (`duration_s` is NaN then), or "". `low_s`: how short it may be as well, NaN unless
+    `crowded` says why.
     """
 
     changes: Changes
@@ -73,12 +93,22 @@ class RunPrediction:
     note: str = ""
     ends_s: Floats = field(default_factory=lambda: np.zeros(0))
     breaks_s: Floats = field(default_factory=lambda: np.zeros(0))
+    low_s: float = math.nan
+    crowded: str = ""
     #: what the curve is made from, until it is: 16 bytes per operation
     _of: list[Callable[[], StepCurve | None]] = field(default_factory=list)
 
     @property
     def saved_s(self) -> float:
         return self.recorded_s - self.duration_s
+
+    @property
+    def duration_words(self) -> str:
+        """How long it lasts, with its range if that makes a difference."""
+        longest = quantity(self.duration_s, "s")
+        if not self.low_s < self.duration_s - 0.001 * self.recorded_s:
+            return longest
+        return f"{quantity(self.low_s, 's')} to {longest}"
 
     @cached_property
     def curve(self) -> StepCurve | None:
@@ -137,6 +167,7 @@ class Rerun:
         self.regions: tuple[str, ...] = ()
         #: by name: the stretches it is in, its ticks there, the stretches it is entered in, and how often
         self._region_times: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
+        self.crowded = crowding(store)
         self._gather(Share(progress, 0.5, 1.0))
 
     # ---- the recorded run
@@ -420,6 +451,9 @@ class Rerun:
         )
         if not times:
             return lasts
+        if on is None and self.crowded and changes.sentence:
+            low = self.recorded_s + self._least_s(operations, network, progress) - self._recorded_least_s
+            lasts = replace(lasts, low_s=min(low, lasts.duration_s), crowded=self.crowded)
         moved = np.full((self.breakpoints.size, begin.size), np.nan)
         stretches.moved_breakpoints(
             self.breakpoints, *self._laid, *spent, on is None, begin, replayed.went, gap, moved
@@ -451,6 +485,37 @@ class Rerun:
         if not kinds[: machine.MARK].any() and self.is_processor.sum() > 1:
             return "No messages and no collective operations are recorded here that say who waits for whom."
         return ""
+
+    @cached_property
+    def _least_extra(self) -> Floats:
+        """As `_extra`, but no member of an n-to-n operation takes longer, once all are there, than the one
+        that came last: who waits loses its core, and has to get it back first."""
+        ops, point = self._ops, self._laid[4]
+        extra, at = self._extra.copy(), np.flatnonzero(self._ops.kind == machine.N_TO_N)
+        key = ops.key[at]
+        last = np.zeros(self.causality.collectives.root.size, np.int64)
+        order = np.argsort(point[at], kind="stable")
+        last[key[order]] = at[order]
+        extra[at] = np.minimum(extra[at], extra[last[key]])
+        return extra
+
+    def _least_s(self, operations: Schedule, network: Network, progress: Progress) -> float:
+        """Seconds that a replay takes with `_least_extra`."""
+        replayed = machine.replay(operations._replace(extra=self._least_extra), network, progress, False)
+        return float(replayed.ends[self._decides].max(initial=0.0)) * self.unit
+
+    @cached_property
+    def _recorded_least_s(self) -> float:
+        """The same for the run as recorded."""
+        spent, gap = (self._busy, self._called, self._busy), np.empty(self._busy.size)
+        stretches.gaps(*self._laid, *spent, True, gap)
+        n, begin = self.operations, (self._born - self._begin).astype(float)
+        operations = Schedule(*self._ops, gap[:n], self._extra, self._free(()), begin, gap[n:])
+        messages, together = self.causality.messages, self.causality.collectives
+        instant = np.zeros(together.root.size)
+        early = self._early.astype(float)
+        network = Network(messages.receiver, early, self._did, together.root, instant, 0.0, 0)
+        return self._least_s(operations, network, Progress())
 
     def _rows(self) -> tuple[int, int]:
         """Number of sends and receives recorded in the range."""

@@ -28,7 +28,7 @@ from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.structure import Decoder, encode
 from desktop.data.utilization import Rules, Utilization, build
-from desktop.data.whatif import NetworkEstimate, Rerun, RunPrediction, looked_at
+from desktop.data.whatif import NetworkEstimate, Rerun, RunPrediction, crowding, looked_at
 from desktop.errors import DesktopError, StoreError
 from desktop.printing import printable
 from desktop.progress import Progress, working
@@ -103,7 +103,11 @@ class RerunThere:
                 if edges.size == 2:
                     edges = np.linspace(edges[0], edges[1], level.size + 1)
                 drawn = StepCurve(edges, level, float(self._use.processors), self._use.unit)
-            return RunPrediction(changes, duration, self.recorded_s, "", ends, breakpoints, [lambda: drawn])
+            low = math.nan if about["low_s"] is None else _time(about["low_s"])
+            crowded = crowding(self._store) if low == low else ""
+            return RunPrediction(
+                changes, duration, self.recorded_s, "", ends, breakpoints, low, crowded, [lambda: drawn]
+            )
         except (ValueError, LookupError, TypeError, DesktopError) as error:
             raise self._senseless() from error
 
@@ -163,6 +167,7 @@ class Reruns:
                     ends = drawn.edges[[0, -1]]
                     arrays[2:] = ends, averaged(drawn, np.linspace(ends[0], ends[1], STEPS + 1)).level
             about["sizes"] = [part.size for part in arrays]
+            about["low_s"] = None if math.isnan(prediction.low_s) else prediction.low_s
             if prediction.note:
                 about["duration_s"] = None
         elif "helps" in query:

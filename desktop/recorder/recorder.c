@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,7 +58,10 @@ typedef struct {
     uint64_t tick0, monotonic0, real0, tick1, monotonic1, real1;
     _Atomic uint64_t records, stored, lost; /* `stored` of them are in the body */
     uint32_t state, library; /* State, Library */
-    char host[64], boot[40], program[504];
+    char host[64], boot[40], program[488];
+    uint64_t cores;    /* that the process may use, a bit each; 0: not known, or some have numbers above 63 */
+    uint32_t switches; /* how often the thread lost its core to others */
+    uint32_t unused;
     uint64_t world; /* 0, or a number for the MPI_COMM_WORLD of a program that was spawned */
     uint32_t tail;  /* bytes of the tail, before the body */
     uint32_t names; /* bytes of names after this head, one a line, in the order of their numbers */
@@ -180,6 +184,8 @@ static void renew(Output *o, uint64_t begin)
     h->monotonic1 = clock_ns(CLOCK_MONOTONIC);
     h->real1 = clock_ns(CLOCK_REALTIME);
     h->tick1 = tick();
+    struct rusage used;
+    if (!getrusage(RUSAGE_THREAD, &used)) h->switches = (uint32_t)used.ru_nivcsw;
     o->renew = h->tick1 + short_gap * 100000;
     /* Its server gets what is new, so that others see it; the writing itself is waited for by nobody. */
     if (UNLIKELY(o->far)) sync_file_range(o->file, 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -200,6 +206,16 @@ static void read_word(const char *file, char *into, size_t size)
     if (f >= 0) close(f);
     into[n > 0 ? n : 0] = 0;
     into[strcspn(into, "\n")] = 0;
+}
+
+static uint64_t usable_cores(void)
+{
+    cpu_set_t set;
+    uint64_t mask = 0;
+    if (sched_getaffinity(0, sizeof set, &set)) return 0;
+    for (int i = 0; i < 64; i++)
+        if (CPU_ISSET(i, &set)) mask |= 1ull << i;
+    return __builtin_popcountll(mask) == CPU_COUNT(&set) ? mask : 0;
 }
 
 static int open_output(Output *o)
@@ -231,6 +247,7 @@ static int open_output(Output *o)
     h->rank = (uint32_t)my_rank, h->size = (uint32_t)world_size, h->thread = thread, h->process = (uint32_t)getpid();
     h->library = (uint32_t)library, h->world = my_world;
     h->start = thread ? tick() : start_tick; /* what a thread did before its first call, nobody knows */
+    h->cores = usable_cores();
     gethostname(h->host, sizeof h->host - 1);
     read_word("/proc/sys/kernel/random/boot_id", h->boot, sizeof h->boot);
     if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) h->program[0] = 0;

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from desktop.data.atomic import WorkFolder, into_place
+from desktop.data.atomic import WorkFolder, into_place, remove_stale_folders
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
 from desktop.workbench.bench import changed
@@ -793,6 +793,7 @@ def _unpacked(bundle: Path, job: Job) -> Path:
     with bundle.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     folder = user_data_path("phasewright", appauthor=False) / "bundles" / f"{bundle.stem[:60]}-{digest}"
+    remove_stale_folders(folder)  # also of a process killed when all was in place
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with WorkFolder(folder) as work:

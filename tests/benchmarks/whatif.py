@@ -1,7 +1,7 @@
 """What if against reality: a delay, as the replay of the run without it predicts it, and the effect that
 an SPT experiment measures of it.
 
-    python -m tests.benchmarks.whatif [--repeat K]
+    python -m tests.benchmarks.whatif [--repeat K] [--sleeping]
 
 Three programs: the quicksort of the examples with one thread (the places are counted as regions, without a
 change to its source), and two MPI programs of four ranks that sleep where others would compute, so that two
@@ -10,13 +10,15 @@ run` as an experiment whose factors are the delays, K times each treatment, in a
 quicksort processor time counts, of the others the time that rank 0 sees. The speed of a shared machine
 differs by some per cent from trial to trial, so each trial of the quicksort measures how long a unit of delay
 takes, before and after it sorts, and its time is that of a machine where a unit takes 1 ns. What is printed
-is the effect of `phasewright spt effects` with its interval of 95 %.
+is the effect of `phasewright spt effects` with its interval of 95 %; of the prediction, its median over the
+recordings, and its range.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import subprocess
@@ -118,8 +120,9 @@ def recorded(command: list[str], folder: Path) -> Path:
     return folder
 
 
-def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
-    """Seconds that the run becomes longer, and calls of the region."""
+def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float, float]:
+    """Seconds that the run becomes longer, how few as well (the same if no range is predicted), and calls of
+    the region."""
     from desktop.core.changes import Changes
     from desktop.data.opening import open_trace
     from desktop.data.utilization import build
@@ -129,11 +132,14 @@ def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
         run = Rerun(store, build(store))
         found = run.predict(Changes(longer=((region, delay_s),)))
         assert not found.note, found.note
-        return -found.saved_s, float(run.calls_of(region))
+        low = -found.saved_s if math.isnan(found.low_s) else found.low_s - found.recorded_s
+        return -found.saved_s, low, float(run.calls_of(region))
 
 
-def told(name: str, delay: str, naive: float, wants: list[float], effect: float, half: float) -> None:
-    want, low, high = statistics.median(wants), min(wants), max(wants)
+def told(
+    name: str, delay: str, naive: float, wants: list[float], lows: list[float], effect: float, half: float
+) -> None:
+    want, low, high = statistics.median(wants), min(lows), max(wants)
     around = f"{want:.4f} ({low:.4f} to {high:.4f})" if len(wants) > 1 else f"{want:.4f}"
     off = f"{100 * (want / effect - 1):.1f} %" if abs(effect) > 2 * half else ""
     meet = "yes" if low <= effect + half and high >= effect - half else "no"
@@ -173,8 +179,8 @@ def quicksort(folder: Path, repeat: int) -> None:
         ["{out}", *words], [QUICKSORT, timed], factors, "steady", repeat,
     )  # fmt: skip
     for routine, (units, trace) in traces.items():
-        want, calls = predicted(trace, routine, units * 1e-9)
-        told(f"quicksort {routine}", f"{units} units", calls * units * 1e-9, [want], *effects[routine])
+        want, low, calls = predicted(trace, routine, units * 1e-9)
+        told(f"quicksort {routine}", f"{units} units", calls * units * 1e-9, [want], [low], *effects[routine])
 
 
 def sleeping(folder: Path, repeat: int) -> None:
@@ -199,17 +205,20 @@ def sleeping(folder: Path, repeat: int) -> None:
             effects.append(found[region])
         for us, effect in zip(delays, effects, strict=True):
             wants = [predicted(trace, region, us * 1e-6) for trace in traces]
-            told(name, f"{us / 1000:g} ms", wants[0][1] * us * 1e-6, [want for want, _ in wants], *effect)
+            longer, lows, calls = zip(*wants, strict=True)
+            told(name, f"{us / 1000:g} ms", calls[0] * us * 1e-6, [*longer], [*lows], *effect)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--sleeping", action="store_true", help="only the programs that sleep")
     options = parser.parse_args()
     print("| program, delay a call | calls x delay s | predicted s | measured s, 95 % | meet | off by |")
     print("| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        quicksort(Path(folder), options.repeat)
+        if not options.sleeping:
+            quicksort(Path(folder), options.repeat)
         sleeping(Path(folder), options.repeat)
 
 

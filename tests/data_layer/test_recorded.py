@@ -131,6 +131,8 @@ def test_what_a_program_counts_is_recorded(
     with open_trace(folder) as store:
         assert [place.rank for place in store.locations] == list(range(ranks))
         assert not store.report.lossy
+        assert store.notes["threads"] == ranks
+        assert 1 <= store.notes["cores"] <= len(os.sched_getaffinity(0))
         for place, (sends, receives, out, into, collectives, moved) in counts.items():
             assert told(store, place, MessageKind.SEND, MessageKind.ISEND) == (sends, out)
             assert told(store, place, MessageKind.RECV, MessageKind.IRECV) == (receives, into)

@@ -308,6 +308,38 @@ def test_any_part_is_replayed_as_it_was(name: str) -> None:
         assert replayed >= 2
 
 
+@pytest.mark.parametrize(
+    ("notes", "says"),
+    [
+        ({"threads": 3, "cores": 2, "switches": 0}, "3 threads shared 2 cores. "),
+        ({"threads": 3, "cores": 1, "switches": 7000}, "3 threads shared 1 core and a thread lost its core"),
+        (
+            {"threads": 3, "cores": 4, "switches": 7000},
+            "recorded, a thread lost its core to another 7 000 times",
+        ),
+        ({"threads": 3, "cores": 4, "switches": 5000}, ""),  # 300 s: as on any machine
+        ({}, ""),
+    ],
+)
+def test_where_ranks_shared_cores_a_range_is_predicted(notes: dict[str, int], says: str) -> None:
+    """0 and 2 wait until 40, and go on 15 later than 1, who came last; slower, 0 would come last."""
+    many = [busy_but((begin, over, ALLREDUCE)) for begin, over in ((10, 60), (40, 45), (25, 60))]
+    told = {i: [(begin, over, 0, 1)] for i, (begin, over) in enumerate(((10, 60), (40, 45), (25, 60)))}
+    with stored(many, None, told, ("Allreduce",)) as store:
+        store.notes.update(notes)
+        program = _rerun(store)
+        found = program.predict(Changes(slower=((0, 0, 5.0),)))
+        assert found.duration_s == 50 + 20 + 200
+        assert says in found.crowded and bool(says) == bool(found.crowded)
+        if says:
+            assert found.low_s == 50 + 5 + 200
+            assert found.duration_words == f"{quantity(255, 's')} to {quantity(270, 's')}"
+        else:
+            assert math.isnan(found.low_s) and found.duration_words == quantity(270, "s")
+        assert math.isnan(program.predict().low_s)
+        assert math.isnan(program.predict(Changes(network=IDEAL)).low_s), "calls take no time there"
+
+
 def test_why_there_is_no_prediction() -> None:
     with stored([busy_but(), busy_but()]) as store:
         found = _rerun(store).predict()

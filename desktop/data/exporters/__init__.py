@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.data.atomic import WorkFolder, into_place
+from desktop.data.atomic import WorkFolder, into_place, remove_stale_folders
 from desktop.errors import StoreError, explained
 from desktop.progress import Progress
 
@@ -52,6 +52,7 @@ def export(
     folder = Path(folder).absolute()
     if store.has("curve"):
         raise StoreError("is a curve and has no events to write", file=store.path)
+    remove_stale_folders(folder)  # of a process killed when all was in place
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
     write: Callable[[TraceStore, Path, Progress, bool], Exported]

@@ -8,6 +8,8 @@ in any trace without clock offsets, by their messages.
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.arrays import AnyArray, Flags, Ints
+from desktop.core.plain import JSON
 from desktop.data.consistency import CUT_OFF, LEFT_OPEN
 from desktop.data.events import Activity, Importer, Location, MessageKind, MetricAbout, Region, Sink
 from desktop.errors import TraceFormatError
@@ -35,7 +38,8 @@ HEAD = np.dtype(
      ("process", "u4"), ("start", "u8"), ("tick0", "u8"), ("monotonic0", "u8"), ("real0", "u8"),
      ("tick1", "u8"), ("monotonic1", "u8"), ("real1", "u8"), ("records", "u8"), ("stored", "u8"),
      ("lost", "u8"), ("state", "u4"), ("library", "u4"), ("host", "S64"), ("boot", "S40"),
-     ("program", "S504"), ("world", "u8"), ("tail", "u4"), ("names", "u4")]
+     ("program", "S488"), ("cores", "u8"), ("switches", "u4"), ("unused", "u4"), ("world", "u8"),
+     ("tail", "u4"), ("names", "u4")]
 )  # fmt: skip
 RUNNING, FINISHED, ABORTED, EXITED = range(4)
 LIBRARIES = {1: "Open MPI", 2: "MPICH ABI", 3: "MPI-5 ABI"}
@@ -220,6 +224,7 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             "program": Path(_text(recorded[0].head["program"])).name,
             "library": LIBRARIES.get(int(recorded[0].head["library"]), ""),
             "machines": len(machines),
+            **_crowding(list(machines.values())),
             "reordered": reader.reordered,
             LEFT_OPEN: True,
         },
@@ -243,6 +248,21 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         for block in reader.read(file, clocks[file.machine]):
             done += block
             progress.step(done, total, "reading records")
+
+
+def _crowding(machines: list[list[_File]]) -> JSON:
+    """How many threads were on how many cores, where there were most for each, and how often a thread lost
+    its core; without what is not known."""
+    found: JSON = {}
+    crowded = []
+    for members in machines:
+        masks = [int(file.head["cores"]) for file in members]
+        if all(masks):
+            crowded.append((len(members), functools.reduce(operator.or_, masks).bit_count()))
+    if crowded:
+        found["threads"], found["cores"] = max(crowded, key=lambda one: one[0] / one[1])
+    switches = [int(file.head["switches"]) for members in machines for file in members]
+    return found | ({"switches": sum(switches)} if any(switches) else {})
 
 
 def _programs(heads: list[np.void]) -> list[int]:
@@ -675,4 +695,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "7", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "8", detect, read, files, folders=True)

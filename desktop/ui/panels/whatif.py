@@ -254,9 +254,10 @@ class WhatIfPanel(Panel):
             changes = prediction.changes.called(self._workbench.snapshot.project.names).sentence
             change = signed(-100 * prediction.saved_s / prediction.recorded_s, 3)
             text = (
-                f"{quantity(prediction.duration_s, 's')} instead of {quantity(prediction.recorded_s, 's')} "
+                f"{prediction.duration_words} instead of {quantity(prediction.recorded_s, 's')} "
                 f"({change} %): {changes}.{self._from_estimate(state, prediction)}"
             )
+            text += f" {prediction.crowded}" if prediction.crowded else ""
         first = prediction is not None and not prediction.changes.sentence and state.changes is not None
         if state.outdated and (state.task is not None or first):
             part = None if state.task is None else state.task.fraction
