@@ -103,7 +103,8 @@ class RerunThere:
                 if edges.size == 2:
                     edges = np.linspace(edges[0], edges[1], level.size + 1)
                 drawn = StepCurve(edges, level, float(self._use.processors), self._use.unit)
-            low = math.nan if about["low_s"] is None else _time(about["low_s"])
+            low = about.get("low_s")
+            low = math.nan if low is None else min(_time(low), duration)
             crowded = crowding(self._store) if low == low else ""
             return RunPrediction(
                 changes, duration, self.recorded_s, "", ends, breakpoints, low, crowded, [lambda: drawn]
