@@ -35,6 +35,7 @@ from desktop.core.effect_limits import (
 from desktop.core.frames import TABLES, attributes, frame
 from desktop.core.power import POWER, after_loss
 from desktop.core.suspects import Suspect, suspects
+from desktop.core.units import trimmed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -568,7 +569,8 @@ def _halves_note(
 ) -> list[str]:
     """Notes: the change between the halves, and the aliases of the first half that the second separates."""
     word = f"; {_name(data, halves[0])} is confounded with that" if halves else ""
-    notes = [f"the halves are blocks: from the first to the second the response changed by {shift:.4g}{word}"]
+    changed = f"the response changed by {trimmed(shift, 4)}{word}"
+    notes = [f"the halves are blocks: from the first to the second {changed}"]
     first = treatments[side < 0]
     if 2 * len(first) != len(treatments):
         return notes
@@ -802,11 +804,11 @@ def _followed(name: str, model: Model, group: Floats) -> tuple[float, float] | N
 def _covariate_note(name: str, slope: float, se: float, df: float) -> str:
     """The note that states the slope on the covariate, with its 95 % interval."""
     margin = t_limit(df) * se
-    words = f"the effects are adjusted for {name}: {slope:.3g} for each unit of it"
+    words = f"the effects are adjusted for {name}: {trimmed(slope, 3)} for each unit of it"
     if not np.isfinite(margin):
         return words
     sure = "" if abs(slope) > margin else ", not distinguishable from zero"
-    return f"{words} (95 %: {slope - margin:.3g} to {slope + margin:.3g}){sure}"
+    return f"{words} (95 %: {trimmed(slope - margin, 3)} to {trimmed(slope + margin, 3)}){sure}"
 
 
 def _pure_error(

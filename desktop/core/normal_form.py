@@ -18,6 +18,7 @@ import numpy as np
 from desktop.core.arrays import Floats
 from desktop.core.factor_fit import Measurements
 from desktop.core.factor_intervals import AT_ONCE, CONFIDENCE, FARTHEST, conformal, quantile
+from desktop.core.units import digits
 from desktop.progress import Progress
 
 _POWERS = "-2 -3/2 -4/3 -1 -3/4 -2/3 -1/2 -1/3 -1/4 0 1/4 1/3 1/2 2/3 3/4 1"
@@ -54,13 +55,13 @@ class NormalForm:
     @property
     def text(self) -> str:
         """The function as text, with three digits."""
-        parts = [f"{self.weights[0]:.3g}"] if self.weights[0] else []
+        parts = [digits(self.weights[0], 3)] if self.weights[0] else []
         for weight, k in zip(self.weights[1:], self.terms, strict=True):
             power, number, logs = _TERMS[k]
             factors = [f"p^({power})"] if number not in (0.0, 1.0) else ["p"] * (number == 1.0)
             factors += [f"log2(p)^{logs}" if logs > 1 else "log2(p)"] * bool(logs)
-            parts.append(f"{weight:.3g} {' '.join(factors)}")
-        return " + ".join(parts).replace("+ -", "− ")
+            parts.append(f"{digits(weight, 3)} {' '.join(factors)}")
+        return " + ".join(parts).replace("+ −", "− ")
 
 
 @dataclass(frozen=True, eq=False)

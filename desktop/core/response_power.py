@@ -13,6 +13,7 @@ import numpy as np
 from desktop.core.arrays import Floats
 from desktop.core.effect_limits import LEVEL
 from desktop.core.effects import Effects, Trials, transformed
+from desktop.core.units import trimmed
 
 #: Powers that are tried.
 _POWERS = np.round(np.arange(-2.0, 2.01, 0.1), 1)
@@ -34,13 +35,16 @@ class Powers:
     @property
     def text(self) -> str:
         """The result in one sentence."""
-        best = f"power {self.power:.2g} of the response fits best (95 %: {self.low:.2g} to {self.high:.2g})"
+        power, low, high = (trimmed(value, 2) for value in (self.power, self.low, self.high))
+        best = f"power {power} of the response fits best (95 %: {low} to {high})"
         if self.suggested is None:
             as_it_is = (
                 "the response as it is fits as well" if self.low <= 1 <= self.high else "no simple one fits"
             )
             return f"{best}; {as_it_is}"
-        outcome = "its logarithm fits" if self.suggested == 0 else f"its power {self.suggested:g} fits"
+        outcome = (
+            "its logarithm fits" if self.suggested == 0 else f"its power {trimmed(self.suggested, 2)} fits"
+        )
         return f"{best}: {outcome}, the response as it is does not"
 
 

@@ -72,11 +72,11 @@ def digits(value: float, significant: int = 4) -> str:
 def trimmed(value: float, significant: int) -> str:
     """`value` in so many significant digits, but all of those before the point; without zeros at the end.
 
-    >>> trimmed(150.3, 2), trimmed(0.5, 3), trimmed(999.6, 3), trimmed(12345.6, 3)
-    ('150', '0.5', '1000', '12346')
+    >>> trimmed(150.3, 2), trimmed(-0.5, 3), trimmed(999.6, 3), trimmed(12345.6, 3)
+    ('150', '−0.5', '1000', '12346')
     """
     rounded = float(f"{value:.{significant}g}") if abs(value) < 10**significant else round(value, 0)
-    return f"{rounded:.12g}"
+    return f"{rounded:.12g}".replace("-", "−")
 
 
 def format_number(value: float, significant: int = 4) -> str:

@@ -46,7 +46,7 @@ from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.run_difference import explain_differences, run_costs
 from desktop.core.ticks import time_unit
-from desktop.core.units import capital, mean_number, percent, quantity, seconds, tenth, unbroken
+from desktop.core.units import capital, mean_number, percent, quantity, seconds, tenth, trimmed, unbroken
 from desktop.core.units import format_number as _number
 from desktop.data.causes import Delay
 from desktop.data.chart import Content
@@ -1181,8 +1181,8 @@ class _Run:
         shifted = [
             (
                 self.name(i),
-                f"{x.shift / rate:.9g}",
-                f"{x.drift * 1e6:.4g}",
+                trimmed(x.shift / rate, 9),
+                trimmed(x.drift * 1e6, 4),
                 f"{x.half_width / rate:.3g}" if math.isfinite(x.half_width) else "not known",
             )
             for i, x in enumerate(store.locations)

@@ -7,6 +7,7 @@ Effects, the SPT rank, the analysis of variance, and what tables of effects besi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from desktop.core.array_search import ArraySearch
@@ -163,23 +164,26 @@ def anova(analysis: Effects) -> Rows:
 
 # --- tables beside each other ---
 
+#: Stands for the unit of effects in a declaration.
+_EFFECT = "effect"
 #: Of pairs, versions, two scales, and effects over processors of `desktop.workbench.effect_comparison`.
 _BARRIERS = (
-    Column("Before", name="before"), Column("After", name="after"), Column("FB1", name="barrier.before"),
-    Column("FB2", name="barrier.after"), Column("FB2 − FB1", name="barrier.difference"),
-    Column("SE", "Of the difference", significant=3, name="barrier.se"),
+    Column("Before", name="before"), Column("After", name="after"),
+    Column("FB1", "", _EFFECT, name="barrier.before"), Column("FB2", "", _EFFECT, name="barrier.after"),
+    Column("FB2 − FB1", "", _EFFECT, name="barrier.difference"),
+    Column("SE", "Of the difference", _EFFECT, 3, name="barrier.se"),
     Column("t", significant=3, name="barrier.t"),
-    Column("95 % from", "The difference", significant=3, name="barrier.low"),
-    Column("to", "The difference", significant=3, name="barrier.high"),
+    Column("95 % from", "The difference", _EFFECT, 3, name="barrier.low"),
+    Column("to", "The difference", _EFFECT, 3, name="barrier.high"),
     Column("Share", "Difference of FB2", "%", 3, name="barrier.share"),
     Column("Share from", "With 95 %", "%", 3, name="barrier.share_low"),
     Column("Share to", "With 95 %", "%", 3, name="barrier.share_high"),
 )  # fmt: skip
 _SCALES = (
-    Column("Effect", name="term"), Column("A", "At fewer processors", name="small"),
-    Column("B", "At more processors", name="large"), Column("(A+B)/2", name="middle"),
-    Column("(B−A)/2", "Interaction with the scale", name="interaction"),
-    Column("SE", significant=3, name="se"),
+    Column("Effect", name="term"), Column("A", "At fewer processors", _EFFECT, name="small"),
+    Column("B", "At more processors", _EFFECT, name="large"), Column("(A+B)/2", "", _EFFECT, name="middle"),
+    Column("(B−A)/2", "Interaction with the scale", _EFFECT, name="interaction"),
+    Column("SE", "", _EFFECT, 3, name="se"),
     Column("(B−A)/(A+B)", "Scaling ratio", significant=3, name="ratio"),
     Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3,
            name="exponent"),
@@ -187,28 +191,35 @@ _SCALES = (
     Column("to", "The exponent", significant=3, name="exponent_high"),
 )  # fmt: skip
 _OVER_P = (
-    Column("Effect", name="term"), Column("a", "Shared part, at one processor", name="fit.shared"),
-    Column("SE a", significant=2, name="fit.shared_se"),
-    Column("± 95 % a", "a lies within this of it", significant=2, name="fit.shared_margin"),
-    Column("b", "Serial part", name="fit.serial"), Column("SE b", significant=2, name="fit.serial_se"),
-    Column("± 95 % b", "b lies within this of it", significant=2, name="fit.serial_margin"),
+    Column("Effect", name="term"), Column("a", "Shared part, at one processor", _EFFECT, name="fit.shared"),
+    Column("SE a", "", _EFFECT, 2, name="fit.shared_se"),
+    Column("± 95 % a", "a lies within this of it", _EFFECT, 2, name="fit.shared_margin"),
+    Column("b", "Serial part", _EFFECT, name="fit.serial"),
+    Column("SE b", "", _EFFECT, 2, name="fit.serial_se"),
+    Column("± 95 % b", "b lies within this of it", _EFFECT, 2, name="fit.serial_margin"),
     Column("Slope", significant=3, name="fit.slope"),
     Column("± 95 % slope", "The slope lies within this of it", significant=2, name="fit.slope_margin"),
 )  # fmt: skip
 _DOSES = (
     Column("Effect"), Column("Linear", "Not, where p is below 5 %"),
     Column("p", "Chance of effects as far from proportion, if they are in it", significant=2),
-    Column("Per unit, smallest"), Column("Per unit, largest"), Column("Warning"),
+    Column("Per unit, smallest", "For each unit of delay, at the smallest size", _EFFECT),
+    Column("Per unit, largest", "For each unit of delay, at the largest size", _EFFECT), Column("Warning"),
 )  # fmt: skip
 
 
-def barriers(pairs: Iterable[Pair]) -> Rows:
-    """What is waited at barriers. Keys are the factors after them."""
+def _in(columns: tuple[Column, ...], unit: str) -> tuple[Column, ...]:
+    """Columns with the unit of effects, "" for none."""
+    return tuple(replace(one, unit=unit) if one.unit == _EFFECT else one for one in columns)
+
+
+def barriers(pairs: Iterable[Pair], unit: str = "") -> Rows:
+    """What is waited at barriers. Keys are the factors after them; `unit`: of effects, here and below."""
 
     def differs(pair: Pair) -> str:
         return "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""
 
-    return _BARRIERS, records(_BARRIERS, pairs, "after", differs)
+    return _in(_BARRIERS, unit), records(_BARRIERS, pairs, "after", differs)
 
 
 def versions(first: str, second: str, terms: Iterable[NormalisedEffect]) -> Rows:
@@ -228,19 +239,19 @@ def versions(first: str, second: str, terms: Iterable[NormalisedEffect]) -> Rows
     return columns, records(columns, terms, "term", differs)
 
 
-def scales(scalings: Iterable[Scaling]) -> Rows:
+def scales(scalings: Iterable[Scaling], unit: str = "") -> Rows:
     """Effects at two numbers of processors. Keys are terms."""
-    return _SCALES, records(_SCALES, scalings, "term")
+    return _in(_SCALES, unit), records(_SCALES, scalings, "term")
 
 
-def over_processors(scaled: Iterable[ScaledEffect]) -> Rows:
+def over_processors(scaled: Iterable[ScaledEffect], unit: str = "") -> Rows:
     """Effects over processors with a/p + b. Keys are terms."""
-    return _OVER_P, records(_OVER_P, scaled, "term")
+    return _in(_OVER_P, unit), records(_OVER_P, scaled, "term")
 
 
-def doses(by_name: Iterable[tuple[str, Dose]]) -> Rows:
+def doses(by_name: Iterable[tuple[str, Dose]], unit: str = "") -> Rows:
     """Effects over the size of the delay. Keys are terms."""
-    return _DOSES, [
+    return _in(_DOSES, unit), [
         TableRow(
             (
                 name, "yes" if d.linear else "no", d.p, float(d.per_unit[0]), float(d.per_unit[-1]),
@@ -252,10 +263,10 @@ def doses(by_name: Iterable[tuple[str, Dose]]) -> Rows:
     ]  # fmt: skip
 
 
-def ranking(search: ArraySearch) -> Rows:
-    """Runs of an array, the smallest response first. Keys are runs."""
+def ranking(search: ArraySearch, unit: str = "") -> Rows:
+    """Runs of an array, the smallest response first. Keys are runs; `unit`: of the response."""
     columns = (
-        Column("Rank"), Column("Run"), Column("Mean response"),
+        Column("Rank"), Column("Run"), Column("Mean response", "", unit),
         Column("Share", "Of the run with every factor at its lowest level", "% of base", 3),
         *map(Column, search.factors), Column("Trials"),
     )  # fmt: skip

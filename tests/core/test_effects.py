@@ -16,8 +16,9 @@ from desktop.core import suspects as suspecting
 from desktop.core.design import foldover, names_for, plackett_burman, regular
 from desktop.core.effect_limits import lenth_ratios
 from desktop.core.effect_tables import barrier, dose, over_processors, scale_test, scaling
-from desktop.core.effects import Trials, analyse, lenth_of, ranked, standard_order, trials
+from desktop.core.effects import Trials, _covariate_note, analyse, lenth_of, ranked, standard_order, trials
 from desktop.core.power import MOST, detectable, replicates_for
+from desktop.core.response_power import powers
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 
@@ -809,3 +810,14 @@ def test_where_it_is_close_the_limit_is_a_rank(monkeypatch, larger, bound):
     # The tenth from above, of which as many may be larger than this one as there are before it.
     step = 0.4 / (199 - larger)
     assert limit == pytest.approx((bound - (9 - larger) * step) * top)
+
+
+def test_numbers_below_zero_in_notes_have_a_minus_sign() -> None:
+    """Responses whose reciprocals are linear, and a note on a covariate that they fall with."""
+    generator = np.random.default_rng(5)
+    x = np.tile([[1.0 if k >> j & 1 else -1.0 for j in range(3)] for k in range(8)], (3, 1))
+    y = 1 / (10 + 4 * x[:, 0] + 3 * x[:, 1] + 0.3 * generator.standard_normal(24))
+    told = powers(trials(["A", "B", "C"], x, y, np.repeat(np.arange(3), 8)), True).text
+    assert told.startswith("power −") and "its power −0.5 fits" in told
+    note = _covariate_note("clock", -0.512, 0.1, 20)
+    assert "−0.512 for each unit" in note and "-" not in told + note

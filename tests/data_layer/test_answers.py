@@ -17,6 +17,7 @@ from desktop.core.effect_limits import pooled_df
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
+from desktop.core.units import trimmed
 from desktop.data.answer import MeasuredResponse, answer
 from desktop.data.confirm import CONFIRMATION, ChosenEffect, Prediction, judged, predicted, run_confirmation
 from desktop.data.experiment import JOURNAL, Factor, Plan, Switch, read_journal, to_trials, write_experiment
@@ -388,7 +389,8 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     assert [e["value"] for e in read["effects"]] == pytest.approx(found[3:10])
     assert [e["se"] for e in read["effects"]] == pytest.approx(errors[3:10])
     assert any(
-        f"the effects are adjusted for clock_mhz: {found[-1]:.3g} for each" in note for note in read["notes"]
+        f"the effects are adjusted for clock_mhz: {trimmed(found[-1], 3)} for each" in note
+        for note in read["notes"]
     )
     assert [row["source"] for row in read["anova"]][-4:] == ["replicate", "clock_mhz", "residual", "total"]
     # Another response is none: what the delays do to it would be taken off as well.

@@ -173,7 +173,7 @@ def every_kind() -> dict[str, Content]:
         "breakpoints": breaks.content,
         "powers": charts.powers(powers(data, True), 1.0),
         "power": charts.power(2.0, 1.0, 8, 8.0, 3),
-        "level means": _level_means([LevelMean("A", k, 4.0 + k, 2) for k in (0.0, 1.0, 2.0)], ["A"]),
+        "level means": _level_means([LevelMean("A", k, 4.0 + k, 2) for k in (0.0, 1.0, 2.0)], ["A"], "s"),
         "iterations": iterations(),
         "phases over p": phase_scaling_words.chart(scaled_phases()),
         "efficiencies over p": phase_scaling_words.chart(scaled_phases(), "efficiency"),

@@ -600,13 +600,13 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp
     assert cells(page.offers, "Clear pairs")["regular:16"] == "10"
     page.least.setCurrentIndex(page.least.findData("5"))
     page.least.activated.emit(page.least.currentIndex())
-    assert set(cells(page.offers, "Runs")) == {"regular:16", "full:32"}
+    assert set(cells(page.offers, "Treatments")) == {"regular:16", "full:32"}
     page.budget.setValue(8)
     assert not keys(page.offers) and page.why.text() == (
         "None fits: 5 factors in resolution V need 16 treatments."
     )
     page.budget.setValue(16)
-    assert set(cells(page.offers, "Runs")) == {"regular:16"}
+    assert set(cells(page.offers, "Treatments")) == {"regular:16"}
     page.offers.chosen.emit("regular:16")
     settle(qtbot, window)
     assert window.bench.snapshot.design.runs == 16 and page.generators.text() == "e=-abcd"
@@ -637,7 +637,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp
     while window.bench.history.undo_label is not None:
         labels.append(window.bench.history.undo_label)
         window.actions_by_id["undo"].trigger()
-    assert labels[0] == "draw another order" and labels[-1] == "take 16 runs"
+    assert labels[0] == "draw another order" and labels[-1] == "take 16 treatments"
     assert window.bench.snapshot.project.experiment == experiment
 
 

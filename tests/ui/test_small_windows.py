@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
-from desktop.resources import samples
+from desktop.resources import folder, samples
 from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment.compare import CompareStep
+from desktop.ui.experiment.design import DesignStep
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
+from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
+from tests.ui.scene import SPT
 
 SIZES = [(1366, 768, 100), (1280, 800, 100), (1366, 768, 150)]
 IDS = ["1366x768", "1280x800", "150 %"]
@@ -141,3 +147,51 @@ def test_the_last_number_of_an_axis_is_whole(small: TracePage) -> None:
         for x in range(last - 30, last + 1)
     ]
     assert any(ink) and not ink[-1], "a number, and background beside it"
+
+
+def experiment_page(qtbot: QtBot, page: TracePage, path: Path) -> ExperimentPage:
+    """The page of an experiment in the window of a trace."""
+    opened = page.frame.open_experiment(path)
+    qtbot.waitUntil(lambda: not opened.bench.busy and opened.bench.snapshot.project is not None)
+    page.frame.go_to(opened)
+    return opened
+
+
+def in_view(table: FrameView) -> bool:
+    """Whether all columns are."""
+    return table.horizontalHeader().length() <= table.viewport().width()
+
+
+@on_all
+def test_designs_that_fit_count_treatments_and_are_in_sight(qtbot: QtBot, small: TracePage) -> None:
+    page = experiment_page(qtbot, small, folder() / "examples" / "quicksort")
+    page.steps.setCurrentIndex(1)
+    step = page.findChild(DesignStep)
+    assert step is not None
+    qtbot.waitUntil(lambda: step.offers.frames.rowCount() > 0)
+    columns = [one.title for one in step.offers.frames.columns]
+    assert columns[0] == "Treatments" and "Runs" not in columns
+    large = page.fontMetrics().height() > 20
+    assert step.offers.viewport().height() // step.offers.rowHeight(0) >= 4
+    assert in_view(step.offers) or large
+    trials, treatments = (columns.index(name) for name in ("Trials", "Treatments"))
+    for row in range(step.offers.frames.rowCount()):
+        texts = [step.offers.frames.index(row, k).data() for k in (treatments, trials)]
+        assert int(texts[1]) == int(texts[0]) * step.replicates.value()
+
+
+@on_all
+def test_compared_effects_have_their_unit(qtbot: QtBot, small: TracePage) -> None:
+    page = experiment_page(qtbot, small, SPT / "measured_2026-11-21_screen_2p6m2.csv")
+    page.steps.setCurrentIndex(4)
+    step = page.findChild(CompareStep)
+    assert step is not None
+    qtbot.waitUntil(lambda: step.single.frames.rowCount() == 6 and step.tables.frames.rowCount() == 1)
+    heads = lambda table: [cells.head for cells in table.frames.cells]  # noqa: E731 - for two tables
+    assert heads(step.tables)[-1] == "Base [s]" and "Delay [units]" in heads(step.tables)
+    assert in_view(step.tables) or page.fontMetrics().height() > 20
+    assert heads(step.single) == ["Quantity", "Half effect [s]", "SE [s]", "Meaning"]
+    assert all(box.text().endswith(" s") for box in (step.cost, step.cost_se))
+    page.bench.set_analysis("take logarithms", transform=0.0)
+    qtbot.waitUntil(lambda: heads(step.single)[1] == "Half effect [ln]")
+    assert heads(step.tables)[-1] == "Base [s]" and step.cost.text().endswith(" ln")

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effect_tables import Dose
-from desktop.core.units import digits
+from desktop.core.units import digits, trimmed, with_unit
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.columns import Column, TableRow, Value
 from desktop.data.structure import LARGEST
@@ -39,15 +39,14 @@ from desktop.workbench.effect_comparison import ComparedTable, ScaledEffect, com
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _TABLES = (
-    Column("Table"),
+    Column("Table", stretch=True),
     Column(
         "Processors",
         "Number of processors it was measured on; 0 or empty if that does not matter",
         editable=True,
     ),
-    Column("Delay", "Size of the delay it was measured with, in units", editable=True),
-    Column("Effects"),
-    Column("Base", "Response of the unperturbed run"),
+    Column("Delay", "Size of the delay it was measured with", "units", editable=True),
+    Column("Effects", "How many it has"),
 )
 #: What is open in this window, beside the tables that were added.
 _THIS = "here"
@@ -189,7 +188,10 @@ class CompareStep(Step):
             base = entry.unperturbed if math.isfinite(entry.unperturbed) else None
             cells = (entry.name, _plain(entry.processors), _plain(entry.delay), len(entry.effects), base)
             rows.append(TableRow(cells, key, tone, str(entry.path), fixed=fixed))
-        self.tables.show_rows(_TABLES, rows)
+        base_column = Column("Base", "Response of the unperturbed run", new.project.measured.unit)
+        self.tables.show_rows((*_TABLES, base_column), rows)
+        for box in (self.cost, self.cost_se, self.half_se):
+            box.setSuffix(f" {new.effect_unit}".rstrip())
         self._draw_barriers(this_table)
         self._draw_versions(this_table, tables)
         self._draw_scaling()
@@ -210,7 +212,7 @@ class CompareStep(Step):
             else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
             "none."
         )
-        self.barriers.show_rows(*effect_rows.barriers(pairs))
+        self.barriers.show_rows(*effect_rows.barriers(pairs, self.bench.snapshot.effect_unit))
 
     def _draw_versions(self, table: ComparedTable | None, others: Sequence[ComparedTable]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
@@ -243,7 +245,7 @@ class CompareStep(Step):
             f"A is {small.name} on {p:g}, B is {large.name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
-        self.scaling.show_rows(*effect_rows.scales(scalings))
+        self.scaling.show_rows(*effect_rows.scales(scalings, self.bench.snapshot.effect_unit))
 
     def _draw_single(self, new: ExperimentSnapshot) -> None:
         names = new.effects.trials.factors if new.effects else ()
@@ -254,7 +256,10 @@ class CompareStep(Step):
             for combo, name in zip((self.factor, self.scale), guess, strict=True):
                 refill(combo, by_text(names), name)
         self._names = names
-        columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
+        unit = new.effect_unit
+        columns = (
+            Column("Quantity"), Column("Half effect", "", unit), Column("SE", "", unit, 3), Column("Meaning"),
+        )  # fmt: skip
         if new.effects is None or len(names) < 2:
             self.verdict.setText(
                 "One factor and the scale need a table with two columns of levels: the delay, and the "
@@ -288,7 +293,7 @@ class CompareStep(Step):
         self._scaled: tuple[ScaledEffect, ...] = ()
         self._dosed: tuple[tuple[str, Dose], ...] = ()
         self._over_p_why = self._dose_why = ""
-        tables = self._all()
+        tables, unit = self._all(), self.bench.snapshot.effect_unit
         try:
             self._scaled = effect_comparison.over_processors(tables)
             self.over_p_words.setText(
@@ -298,7 +303,7 @@ class CompareStep(Step):
         except ValueError as error:
             self._over_p_why = f"This {error}. Add tables and enter their processors."
             self.over_p_words.setText(self._over_p_why)
-        self.over_p.show_rows(*effect_rows.over_processors(self._scaled))
+        self.over_p.show_rows(*effect_rows.over_processors(self._scaled, unit))
         try:
             self._dosed = effect_comparison.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
@@ -310,7 +315,7 @@ class CompareStep(Step):
         except ValueError as error:
             self._dose_why = f"This {error}. Add tables and enter their delays."
             self.dose_words.setText(self._dose_why)
-        self.doses.show_rows(*effect_rows.doses(self._dosed))
+        self.doses.show_rows(*effect_rows.doses(self._dosed, unit))
         self._draw_charts(self.bench.snapshot.selected)
 
     def _draw_charts(self, selected: str) -> None:
@@ -338,16 +343,19 @@ class CompareStep(Step):
             self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
         levels = zip(search.factors, search.settings[0], strict=True)
-        best = ", ".join(f"{name} {level:g}" for name, level in levels)
+        best = ", ".join(f"{name} {trimmed(level, 6)}" for name, level in levels)
         share = f", {digits(search.percent(0), 3)} % of the unperturbed run" if search.base >= 0 else ""
         refused = new.project.table.refused if new.project.table is not None else ""
         gaps = "".join(f" {note}." for note in (search.gaps, refused) if note)
+        mean = f"{digits(search.mean[0])} {new.project.measured.unit}".rstrip()
         self.search_words.setText(
-            f"Best so far: run {search.names[0]} with {digits(search.mean[0])}{share} ({best}). Runs are "
+            f"Best so far: run {search.names[0]} with {mean}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"
         )
-        self.ranking.show_rows(*effect_rows.ranking(search))
-        self.level_chart.set_content(_level_means(search.levels, search.factors), self.search_words.text())
+        unit = new.project.measured.unit
+        self.ranking.show_rows(*effect_rows.ranking(search, unit))
+        means = _level_means(search.levels, search.factors, unit)
+        self.level_chart.set_content(means, self.search_words.text())
 
     # ---- acting
 
@@ -390,7 +398,7 @@ def _few(names: Sequence[str], selected: str) -> list[str]:
     return [*first, selected] if selected in names and selected not in first else first
 
 
-def _level_means(levels: Sequence[LevelMean], factors: Sequence[str]) -> Content:
+def _level_means(levels: Sequence[LevelMean], factors: Sequence[str], unit: str) -> Content:
     """Mean response at every level of every factor."""
     series: list[Series] = []
     for j, factor in enumerate(factors):
@@ -398,7 +406,9 @@ def _level_means(levels: Sequence[LevelMean], factors: Sequence[str]) -> Content
         step = 0.7 / max(len(means) - 1, 1)
         x = np.array([j - 0.35 + step * k for k in range(len(means))])
         y = np.array([m.mean for m in means])
-        names = tuple(f"{factor} level {m.level:g}\nmean {digits(m.mean)} of {m.runs}" for m in means)
+        names = tuple(
+            f"{factor} level {trimmed(m.level, 6)}\nmean {digits(m.mean)} of {m.runs}" for m in means
+        )
         series += [Series("line", x, y), Series("points", x, y, names=names)]
     factor_axis = Axis("Factor, levels from left to right", categories=tuple(factors))
-    return Content(factor_axis, Axis("Mean response"), tuple(series))
+    return Content(factor_axis, Axis(with_unit("Mean response", unit)), tuple(series))

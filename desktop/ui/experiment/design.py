@@ -51,8 +51,8 @@ _KINDS = {
     "orthogonal-array": "Orthogonal array (search)",
 }
 _OFFERS = (
-    Column("Runs", "Treatments, each run once a replicate"),
-    Column("Kind"),
+    Column("Treatments", "Each is run once a replicate"),
+    Column("Kind", "Of least aberration is the fraction with the fewest short words"),
     Column("Resolution", "Length of the shortest word: IV keeps main effects clear of pairs"),
     Column("Words", "Words of the defining relation by length: 3:2 4:5 are two of three and five of four"),
     Column(
@@ -63,8 +63,8 @@ _OFFERS = (
         "Clear pairs",
         "Two-factor interactions that are not aliased with a main effect or another two-factor interaction",
     ),
-    Column("Trials", "Runs times replicates"),
-    Column("Time", "Trials times the measured time of one run"),
+    Column("Trials", "Treatments times replicates"),
+    Column("Time", "Trials times the time of one run, which step 3 measures"),
 )
 #: Around the run sheet on paper.
 _MARGIN_MM = 15
@@ -78,7 +78,8 @@ class DesignStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.offers = set_up(FrameView("Designs that fit"), chosen=self._take)
+        high = 10 * self.fontMetrics().lineSpacing()
+        self.offers = set_up(FrameView("Designs that fit"), chosen=self._take, minimumHeight=high)
         self.budget = set_up(
             QSpinBox(), range=(0, MOST_RUNS), specialValueText="any", accessibleName="Most treatments",
             valueChanged=lambda _: self._show_fitting(),
@@ -111,7 +112,7 @@ class DesignStep(Step):
                 ("Effect to be found", "not said", 0.01),
             )
         )  # fmt: skip
-        self.effect.setToolTip("In the unit of the response: says how many replicates find it")
+        self.effect.setToolTip("Says how many replicates find it")
         self.power = quiet()
         self.power_chart = Chart("Chance to detect the effect", help_at="spt.md#2-design-which-combinations")
         self.warning = quiet()
@@ -139,7 +140,7 @@ class DesignStep(Step):
         self.why = quiet()
         self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=3 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
-            "Use this design", self._take_advice, "This many runs and replicates", "recommended"
+            "Use this design", self._take_advice, "This many treatments and replicates", "recommended"
         )
         limits = row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None)
         advice = self.advice, row(self.take_advice, None)
@@ -185,7 +186,7 @@ class DesignStep(Step):
         plan, names = experiment.plan, experiment.names
         refill(self.kind, _KINDS, "regular" if plan.kind == "full" else plan.kind)
         arrays = {
-            name: f"{name}: {runs} runs, {' '.join(_sizes(sizes))} levels"
+            name: f"{name}: {runs} treatments, {' '.join(_sizes(sizes))} levels"
             for name, (runs, sizes) in ARRAYS.items()
             if len(sizes) >= len(names)
         }
@@ -234,7 +235,7 @@ class DesignStep(Step):
                 and (not experiment.plan.generators or experiment.plan.generators == offer.generators)
             ):
                 current = key
-            time = quantity(trials * new.run_s, "s", 3) if math.isfinite(new.run_s) else "measure first"
+            time = quantity(trials * new.run_s, "s", 3) if math.isfinite(new.run_s) else "–"
             words = " ".join(f"{k}:{n}" for k, n in enumerate(offer.word_lengths, 1) if n)
             rows.append(
                 TableRow(
@@ -271,6 +272,9 @@ class DesignStep(Step):
         if experiment is None or design is None:
             return
         sigma, replicates = self.sigma.value(), experiment.plan.replicates
+        unit = f" {new.project.measured.unit}".rstrip()
+        for box in (self.sigma, self.effect):
+            box.setSuffix(unit)
         trials = design.runs * replicates
         text = f"{count(design.runs, 'treatment')} × {count(replicates, 'replicate')}"
         long = f", about {quantity(trials * new.run_s, 's', 3)}" if math.isfinite(new.run_s) else ""
@@ -288,16 +292,16 @@ class DesignStep(Step):
         else:
             seen = detectable(sigma, design.runs, replicates)
             chance = chance_in_words(design.runs, replicates)
-            text += f"An effect of {digits(seen, 3)} is found with a chance of {chance} (5 % level)"
+            text += f"An effect of {digits(seen, 3)}{unit} is found with a chance of {chance} (5 % level)"
             base = new.effects.unperturbed if new.effects else new.run_s
             text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
         effect, df = self.effect.value(), self._sigma_df(new)
         if sigma > 0 and effect > 0 and experiment.plan.kind != "orthogonal-array":
             needed = [replicates_to_find(sigma, effect, design.runs, v) for v in (math.inf, df)]
-            text += f" An effect of {digits(effect, 3)} takes {count(needed[0], 'replicate')}"
+            text += f" An effect of {digits(effect, 3)}{unit} takes {count(needed[0], 'replicate')}"
             bound = digits(sigma_bound(sigma, df), 3)
             if math.isfinite(df):
-                text += f", and {needed[1]} to allow for its uncertainty (below {bound} with 90 %)"
+                text += f", and {needed[1]} to allow for its uncertainty (below {bound}{unit} with 90 %)"
             text += "."
         self.power.setText(text)
         self.power_chart.set_content(charts.power(effect, sigma, design.runs, df, replicates))
@@ -361,7 +365,7 @@ class DesignStep(Step):
     def _take(self, key: str) -> None:
         kind, _, runs = key.partition(":")
         kind = "regular" if kind == "full" else kind
-        self._take_plan(f"take {runs} runs", kind=kind, runs=int(runs))
+        self._take_plan(f"take {runs} treatments", kind=kind, runs=int(runs))
 
     @described
     def _set_kind(self, experiment: Experiment, kind: str) -> None:
@@ -437,8 +441,9 @@ def _sizes(sizes: tuple[int, ...]) -> list[str]:
 
 def _kind_name(offer: Design) -> str:
     names = {"full": "full", "regular": "fraction", "plackett-burman": "Plackett-Burman"}
-    best = ", least aberration" if offer.kind == "regular" and offer.minimum_aberration else ""
-    return names.get(offer.kind, offer.kind) + best
+    if offer.kind == "regular" and offer.minimum_aberration:
+        return "least aberration"
+    return names.get(offer.kind, offer.kind)
 
 
 def _sigma_of(new: ExperimentSnapshot) -> float:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
 
 from desktop.core.effects import Effects
-from desktop.core.units import capital, count, digits, with_unit
+from desktop.core.units import capital, count, digits, trimmed, with_unit
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
 from desktop.data.confirm import CONFIRMATION, RUNS
@@ -243,7 +243,11 @@ class ReadStep(Step):
             (self.view_kind, _EFFECT_KINDS, "half" if analysis.half else "full"),
             (self.error, _ERRORS, analysis.error or ""),
             (self.limit, _LIMITS, analysis.threshold),
-            (self.power, _POWERS | ({} if power in _POWERS else {power: f"power {power}"}), power),
+            (
+                self.power,
+                _POWERS | ({} if power in _POWERS else {power: f"power {trimmed(analysis.transform, 6)}"}),
+                power,
+            ),
             (self.inner, _INNER, analysis.inner),
         ):
             refill(box, entries, word)

@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QProgressBar
 
-from desktop.core.units import capital, count, digits, left, quantity
+from desktop.core.units import capital, count, digits, left, quantity, trimmed
 from desktop.data.columns import Column, TableRow, Value
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, command_list
@@ -183,7 +183,7 @@ class RunStep(Step):
         rows = []
         for k, label in enumerate(data.label):
             array = imported.table.array
-            levels = [f"{v:g}" if array else "+" if v > 0 else "−" for v in data.x[k]]
+            levels = [trimmed(v, 6) if array else "+" if v > 0 else "−" for v in data.x[k]]
             y = float(data.y[k])
             status = "left out" if label in out else "ok" if math.isfinite(y) else "no response"
             trial: Value = int(label) if label.isdigit() else label
