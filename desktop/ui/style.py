@@ -78,6 +78,9 @@ class Style(QProxyStyle):
             if wide + 2 * _HEADING <= rect.width():
                 option.rect = rect.adjusted(_HEADING, 0, -_HEADING, 0)
         super().drawControl(element, option, painter, widget)
+        if element == _Control.CE_MenuBarItem and not option.state & _State.State_Selected:
+            # Fusion's line below a menu is not that of the bar where the bar is higher than its menus.
+            painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, option.palette.window())
         if (
             element == _Control.CE_PushButtonBevel
             and option.state & _State.State_HasFocus

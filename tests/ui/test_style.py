@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QApplication, QCheckBox, QPushButton, QTabBar, QTextEdit, QTreeWidget, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QMenuBar,
+    QPushButton,
+    QTabBar,
+    QTextEdit,
+    QTreeWidget,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import style
@@ -68,6 +77,17 @@ def test_the_selected_tab_has_a_line_at_its_outer_edge(
         assert (edge == theme.accent) == (k == 1) and other != theme.accent
         text = theme.text if k == 1 else theme.muted
         assert text in colours(image.copy(box)) and (k == 1 or theme.text not in colours(image.copy(box)))
+
+
+def test_no_line_is_below_a_menu_in_a_higher_bar(shown: Show, theme: Theme) -> None:
+    bar = QMenuBar()
+    entry = bar.addMenu("File").menuAction()
+    shown(bar).setMinimumHeight(bar.height() + 9)
+    QApplication.processEvents()
+    box = bar.actionGeometry(entry)
+    assert box.bottom() < bar.height() - 4
+    ground = bar.palette().window().color().name()
+    assert colours(seen(bar).copy(box.left(), box.bottom(), box.width(), 1)) == {ground}
 
 
 @pytest.mark.parametrize("kind", [QTextEdit, QTreeWidget])
