@@ -9,9 +9,9 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from types import TracebackType
 from typing import Self
 
@@ -222,6 +222,53 @@ class WorkFolder:
         stopping.left(self)
 
 
+class _Scratch(TemporaryDirectory[str]):
+    """A temporary folder that is locked while it is there: the first one that a process makes removes those
+    that killed processes left."""
+
+    def __init__(self, whatever_happens: bool) -> None:
+        _remove_stale_scratch()
+        self._fd = -1
+        while not self._made(whatever_happens):
+            self.cleanup()
+
+    def _made(self, whatever_happens: bool) -> bool:
+        """Create and lock it; False if another process's cleaning removed it before it was locked."""
+        super().__init__(prefix=_SCRATCH, ignore_cleanup_errors=whatever_happens)
+        if fcntl is None:
+            return True
+        try:
+            self._fd = os.open(self.name, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        except BaseException:
+            self.cleanup()
+            raise
+        return _lock(self._fd) is not False and _same_file(self._fd, Path(self.name))
+
+    def cleanup(self) -> None:
+        """Remove it."""
+        super().cleanup()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+_SCRATCH = "phasewright-scratch-"
+
+
+@cache
+def _remove_stale_scratch() -> None:
+    for folder in Path(gettempdir()).glob(f"{_SCRATCH}*") if fcntl is not None else ():
+        with suppress(OSError):
+            fd = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+            try:
+                if os.fstat(fd).st_uid == os.getuid() and _lock(fd):
+                    shutil.rmtree(folder, ignore_errors=True)  # while locked, see _Scratch
+            finally:
+                os.close(fd)
+
+
 def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
     """A temporary folder, which is also removed if this process is asked to end; pass its name to
     `stopping.left` when it is gone. `whatever_happens`: failing to remove it is no error.
@@ -231,7 +278,7 @@ def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
     OSError : it cannot be made.
     """
     with stopping.making:
-        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
+        folder = _Scratch(whatever_happens)
         stopping.leave_no(folder.name, partial(_take_away, Path(folder.name)))
     return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -147,6 +148,44 @@ def test_a_part_is_not_cleaned_up_by_others_before_it_is_in_its_place(
 
 
 @posix
+@posix
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    """Those in use stay, also of other processes, and so do those of other programs."""
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from desktop.data.atomic import scratch\n"
+        "folder = scratch()\n"
+        "Path(folder.name, 'rows').write_bytes(bytes(100))\n"
+        "print(folder.name, flush=True)\n"
+        "sys.stdin.readline()\n"
+        "os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1:] else folder.cleanup()"
+    )
+    other = tmp_path / "phasewright-scratch-is-a-file"
+    other.write_text("")
+    (tmp_path / "phasewright-else").mkdir()
+
+    def begin(*words: str) -> tuple[subprocess.Popen[str], Path]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )  # fmt: skip
+        assert process.stdout is not None
+        return process, Path(process.stdout.readline().strip())
+
+    killed, left = begin("kill")
+    killed.communicate("\n")
+    assert killed.returncode == -signal.SIGKILL and (left / "rows").exists()
+    first, used = begin()
+    assert not left.exists() and (used / "rows").exists()
+    second, also = begin()
+    assert (used / "rows").exists() and (also / "rows").exists()
+    for process in (first, second):
+        process.communicate("\n")
+        assert process.returncode == 0
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "phasewright-else", other]
+
+
 @posix
 def test_all_of_a_folder_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,7 @@
  *     COUNTED=FOLDER LD_PRELOAD="counter.so recorder.so" program      writes FOLDER/RANK: name, calls; at MPI_Finalize
  *
  * `sends` and `receives`: messages of them whose partner is a process, `bytes`: that were sent; of blocking, posted and
- * exchanging calls; `moved`: bytes of one-sided calls. A call of Fortran that ends up in the one of C is counted once. */
+ * exchanging calls, and each time that a persistent request is started; `moved`: bytes of one-sided calls. A call of Fortran that ends up in the one of C is counted once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -16,8 +16,9 @@ typedef W (*F)();
 static _Thread_local int inside;
 static _Atomic long sends, receives, bytes, moved;
 
-/* Ways: messages that are sent and received; one-sided calls, by which arguments say how much. */
-enum { NO, OUT, IN, BOTH, BC, EF, C, D };
+/* Ways: messages that are sent and received; one-sided calls, by which arguments say how much; persistent requests that
+ * are made and started. */
+enum { NO, OUT, IN, BOTH, BC, EF, C, D, TO_SEND, TO_RECEIVE, ONE, ALL };
 
 #define CALLS(X) \
     X(Send, send, 0, OUT) X(Ssend, ssend, 0, OUT) X(Rsend, rsend, 0, OUT) X(Isend, isend, 0, OUT) \
@@ -31,6 +32,8 @@ enum { NO, OUT, IN, BOTH, BC, EF, C, D };
     X(Igather, igather, 1, NO) X(Igatherv, igatherv, 1, NO) X(Iscatter, iscatter, 1, NO) \
     X(Iscatterv, iscatterv, 1, NO) X(Iallgather, iallgather, 1, NO) X(Iallgatherv, iallgatherv, 1, NO) \
     X(Ialltoall, ialltoall, 1, NO) X(Ialltoallv, ialltoallv, 1, NO) X(Ialltoallw, ialltoallw, 1, NO) \
+    X(Send_init, send_init, 0, TO_SEND) X(Ssend_init, ssend_init, 0, TO_SEND) X(Rsend_init, rsend_init, 0, TO_SEND) \
+    X(Recv_init, recv_init, 0, TO_RECEIVE) X(Start, start, 0, ONE) X(Startall, startall, 0, ALL) \
     X(Put, put, 0, BC) X(Get, get, 0, BC) X(Accumulate, accumulate, 0, BC) \
     X(Get_accumulate, get_accumulate, 0, EF) X(Fetch_and_op, fetch_and_op, 0, C) \
     X(Compare_and_swap, compare_and_swap, 0, D) X(Wait, wait, 0, NO) X(Waitall, waitall, 0, NO) \
@@ -62,8 +65,39 @@ static long of_type(long count, MPI_Datatype type)
     return count * size;
 }
 
+/* The persistent requests; of one that is freed and made again the last counts. */
+static struct { MPI_Request request; long bytes; int sends, receives; } kept[1 << 14];
+static int many;
+
+static void keep(int way, const W *v, int fortran)
+{
+#define REQUEST(at) (fortran ? PMPI_Request_f2c(*(int *)(at)) : *(MPI_Request *)(at))
+#define GIVEN(i) (fortran ? *(int *)v[i] : (int)v[i])
+    MPI_Request request = REQUEST(v[6]);
+    int k = 0, real = GIVEN(3) != MPI_PROC_NULL;
+    while (k < many && kept[k].request != request) k++;
+    if (k == 1 << 14) abort();
+    many += k == many;
+    kept[k].request = request;
+    kept[k].sends = real && way == TO_SEND, kept[k].receives = real && way == TO_RECEIVE;
+    kept[k].bytes = kept[k].sends ? of_type(GIVEN(1), fortran ? PMPI_Type_f2c(*(int *)v[2]) : (MPI_Datatype)v[2]) : 0;
+}
+
+static void start(int number, W requests, int fortran)
+{
+    for (int i = 0; i < number; i++) {
+        MPI_Request request = REQUEST(requests + (W)(i * (fortran ? sizeof(int) : sizeof(MPI_Request))));
+        for (int k = 0; k < many; k++)
+            if (kept[k].request == request) sends += kept[k].sends, receives += kept[k].receives, bytes += kept[k].bytes;
+    }
+}
+
 static void count(int way, const W *v, int fortran)
 {
+    if (way == TO_SEND || way == TO_RECEIVE) keep(way, v, fortran);
+    if (way == ONE) start(1, v[0], fortran);
+    if (way == ALL) start(GIVEN(0), v[1], fortran);
+    if (way >= TO_SEND) return;
     const int counted[] = {[OUT] = 1, [BOTH] = 1, [BC] = 1, [EF] = 4}, typed[] = {[OUT] = 2, [BOTH] = 2, [BC] = 2, [EF] = 5, [C] = 2, [D] = 3};
 #define NUMBER(i) (fortran ? *(int *)v[i] : (int)v[i])
     if (way == NO) return;
@@ -101,18 +135,18 @@ static void written(void)
     { \
         static F next; \
         if (!next) next = NEXT("MPI_" #name); \
-        if (!inside++) calls[K_##name]++, count(way, (W[]){V}, 0); \
+        inside++; \
         W x = next(V); \
-        inside--; \
+        if (!--inside) calls[K_##name]++, count(way, (W[]){V}, 0); \
         return x; \
     } \
     void mpi_##lower##_(P) \
     { \
         static F next; \
         if (!next) next = NEXT("mpi_" #lower "_"); \
-        if (!inside++) calls[K_##name]++, count(way, (W[]){V}, 1); \
+        inside++; \
         next(V); \
-        inside--; \
+        if (!--inside) calls[K_##name]++, count(way, (W[]){V}, 1); \
     }
 CALLS(X)
 
