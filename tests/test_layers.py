@@ -190,7 +190,7 @@ def test_errors_progress_and_environment_know_nobody():
 
 def test_temporary_folders_and_named_files_are_made_in_one_place():
     """Which has them removed however the process is asked to end; nameless files go by themselves."""
-    made = re.compile(r"\b(TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp)(\(|\[str\]\))")
+    made = re.compile(r"\b(TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp)\(|\(TemporaryDirectory\[")
     found = {path.name for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))}
     assert found == {"atomic.py"}
 
