@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QTimer
@@ -23,6 +24,7 @@ from desktop.ui.sizes import stand_beside
 from desktop.ui.warming import WarmUp
 from desktop.workbench.keeping import recoveries
 from desktop.workbench.model import OpenOptions
+from desktop.workbench.workbench import Snapshot
 
 
 class Windows:
@@ -88,9 +90,9 @@ class Windows:
 
     def _make(self, *, other_screen: bool = False) -> Frame:
         window = Frame(self._settings)
-        window.openRequested.connect(self._open_beside)
+        window.openRequested.connect(partial(self._open_beside, window))
         window.quitRequested.connect(self.quit)
-        window.newWindowRequested.connect(self.open)
+        window.newWindowRequested.connect(partial(self._open_for, window))
         window.settingsChanged.connect(lambda: self._follow(window))
         for act in (lambda: self._open.remove(window), window.deleteLater, gc.unfreeze):
             window.closed.connect(act)
@@ -101,9 +103,33 @@ class Windows:
         window.keep_on_screen()
         return window
 
-    def _open_beside(self, path: Path, options: OpenOptions) -> None:
+    def _open_beside(self, asking: Frame, path: Path, options: OpenOptions) -> None:
         """Another trace beside those that are open, on a second screen if there is one."""
-        self._make(other_screen=True).trace.open_with(path, options)
+        window = self._make(other_screen=True)
+        window.trace.open_with(path, options)
+        self._close_if_unread(window, asking)
+
+    def _open_for(self, asking: Frame, files: list[Path]) -> None:
+        """Windows that another one asks for."""
+        count = len(self._open)
+        self.open(files)
+        for window in self._open[count:] if files else ():
+            self._close_if_unread(window, asking)
+
+    def _close_if_unread(self, window: Frame, asking: Frame) -> None:
+        """Close a window whose file turns out not to be readable; the one that asked for it says why."""
+        bench = window.trace.workbench
+
+        def look(_: Snapshot, new: Snapshot) -> None:
+            if new.opening is not None or (new.problem is not None and new.problem.choices):
+                return
+            bench.unsubscribe(look)
+            if new.document is None and new.problem is not None and asking in self._open:
+                asking.trace.workbench.report(new.problem)
+                QTimer.singleShot(0, window, window.close_unasked)
+
+        bench.subscribe(look)
+        look(bench.snapshot, bench.snapshot)
 
     def _follow(self, source: Frame) -> None:
         for window in self._open:

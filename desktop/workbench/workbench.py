@@ -456,9 +456,9 @@ class Workbench(EditBench[Snapshot, Project]):
         self.history.seal()
         self.history.changed()
 
-    def report(self, error: BaseException) -> None:
-        """Show what went wrong elsewhere in the window."""
-        self._failed(error)
+    def report(self, error: BaseException | Problem) -> None:
+        """Show what went wrong elsewhere."""
+        self._show(problem=error if isinstance(error, Problem) else problem_of(error))
 
     def dismiss_problem(self) -> None:
         self._show(problem=None)

@@ -25,6 +25,7 @@ from desktop.data.events import Activity, MetricAbout
 from desktop.data.importers import otf1
 from desktop.data.importers._otf1 import rows, stream, text
 from desktop.data.info import info
+from desktop.data.naming import location_name
 from desktop.data.opening import open_trace
 from desktop.data.utilization import Rules, build
 from desktop.errors import TraceFormatError
@@ -442,7 +443,18 @@ def test_local_definitions_hold_in_their_stream(tmp_path: Path) -> None:
     assert [name for *_, name in rows_of(memory, 2)["events"]] == ["global", "both", "both", "global"]
     assert {region.name: region.paradigm for region in memory.regions}["both"] == "mpi"
     assert memory.ticks_per_second == 100
-    assert [at.name for at in memory.locations] == ["named here", "Process 2"]
+    assert [at.name for at in memory.locations] == ["named here", "rank 1"]
+
+
+def test_processes_without_a_name_are_called_as_everywhere(tmp_path: Path) -> None:
+    """By the rank and thread that statistics, sentences and rows count, not by numbers from 1 on."""
+    events = "1\n*{}\nE1\n2\n*{}\nL1\n"
+    files = {"": "1:1\n2:2\n3:3\n", "0.def": "DTR64\nDP3NM\"\"PT2\n"}
+    files |= {f"{k}.events": events.format(k, k) for k in (1, 2, 3)}
+    memory = read(oracle.write(tmp_path, files))
+    assert [at.name for at in memory.locations] == [location_name(at) for at in memory.locations]
+    assert {at.name for at in memory.locations} == {"rank 0", "rank 1", "rank 1 thread 1"}
+    assert [at.process for at in memory.locations] == ["rank 0", "rank 1", "rank 1"]
 
 
 def test_counters_have_the_type_of_their_properties(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.ui.watch_page import WatchPage
 from desktop.ui.windows import Windows
+from desktop.workbench.model import OpenOptions
 from tests.ui.scene import OPENERS, Scene, classes, free, open_handbook, shown
 
 Way = Callable[[QWidget], None]
@@ -337,3 +338,29 @@ def test_questions_end_and_nothing_is_done(scene: Scene, way: str) -> None:
         assert box.objectName() == "several_question"
         twice(WAYS[way], box)
         assert gone(box) and len(main.desk.projects.workspace.runs) == 1
+
+
+def test_a_trace_that_cannot_be_read_leaves_no_empty_window(
+    qtbot: QtBot, windows: Windows, tmp_path: Path
+) -> None:
+    """The window from which it was opened says why; one that can be read gets a window as before."""
+    first = windows.open([samples()[0].path])
+    idle = lambda: not any(Scene._busy(page) for frame in windows._open for page in frame.all_pages)  # noqa: E731
+    qtbot.waitUntil(idle, timeout=60_000)
+    bad = tmp_path / "bad.otf2"
+    bad.write_bytes(b"no trace")
+    for open_it in (
+        lambda: first.trace.open_paths([bad]),
+        lambda: first.trace.open_with(bad, OpenOptions(format_id="otf2")),
+    ):
+        open_it()
+        qtbot.waitUntil(lambda: len(windows._open) == 1 and idle(), timeout=60_000)
+        problem = first.trace.snapshot.problem
+        assert problem is not None and "bad.otf2" in problem.sentence and first.problem_bar.isVisible()
+        first.trace.workbench.dismiss_problem()
+    first.trace._open_each([samples()[1].path, bad])
+    qtbot.waitUntil(lambda: len(windows._open) == 2 and idle(), timeout=60_000)
+    assert windows._open[1].trace.snapshot.document is not None
+    windows._open[1].trace.open_path(bad)
+    qtbot.waitUntil(lambda: len(windows._open) == 2 and idle(), timeout=60_000)
+    assert "bad.otf2" in windows._open[1].trace.snapshot.problem.sentence

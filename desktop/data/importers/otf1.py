@@ -47,7 +47,7 @@ FINDINGS: Findings = OF_ROWS | {
     "packed twice": ("notice", "files exist packed and unpacked; the unpacked ones were read"),
     "definitions": (
         "loss",
-        "the global definitions are missing; functions and processes are called by their numbers",
+        "the global definitions are missing; functions are called by their numbers, processes by their ranks",
     ),
     "damaged definitions": (
         "loss",
@@ -399,7 +399,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="8",
+    version="9",
     detect=detect,
     read=read,
     files=files,

@@ -255,7 +255,9 @@ def locations(definitions: list[Otf1Definitions], listed: Iterable[int]) -> tupl
     threads: dict[int, int] = {}
 
     def name(number: int) -> str:
-        return str(defined.get(number, {}).get("name", "")) or f"Process {number}"
+        rank = f"rank {ranks[masters[number]]}"  # as it is called where ranks and threads are counted
+        thread = f" thread {threads[masters[number]]}" if masters[number] != number else ""
+        return str(defined.get(number, {}).get("name", "")) or rank + thread
 
     processes = []
     for number in sorted(numbers, key=lambda n: (ranks[masters[n]], masters[n] != n, n)):
