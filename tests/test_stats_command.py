@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,7 @@ def test_whom_everybody_waits_for_is_named_first(trace, capsys) -> None:  # type
     assert costs[0] > 0.9 * causes["waiting_s"] and costs[0] > 10 * costs[1]
     code, out, _ = run(capsys, "stats", trace)
     assert code == 0 and "rank 4 in (no region) made others wait" in out
+    assert not re.search(r"\de[−+-]?\d", out), "an exponent in a sentence"
 
 
 def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[no-untyped-def]

@@ -13,7 +13,7 @@ from desktop.commands.run_options import add_run, adder, check_budget, open_run,
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
 from desktop.core.plain import JSON
-from desktop.core.units import trimmed
+from desktop.core.units import common, quantity, scaled
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -126,16 +126,17 @@ def _print_stats(
             )
         replayed = stats.replayed
         total = stats.duration_s * stats.processors
+        of = common((total,), "proc·s")
         for account, part in stats.account_parts(0.0005):
             title, _ = ACCOUNTS[account.name.lower()]
-            seconds = f"{trimmed(part * total, 4):>11} proc·s of {trimmed(total, 4)} proc·s"
+            seconds = f"{scaled(part * total, of):>18} of {scaled(total, of)}"
             print(f"  {title:<32}{100 * part:>7.1f}%{seconds}")
         for delay in stats.caused.delays[:3] if stats.caused else ():
             name = called.get(delay.name, delay.name)
             who = printable(f"{statistics.name(delay.location)} in {name}", 44)
             print(
-                f"  {who} made others wait {trimmed(delay.seconds, 4)} proc·s, "
-                f"{trimmed(delay.long_s, 4)} of it through others"
+                f"  {who} made others wait {quantity(delay.seconds, 'proc·s')}, "
+                f"{quantity(delay.long_s, 'proc·s')} of it through others"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):

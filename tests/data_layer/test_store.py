@@ -539,6 +539,8 @@ INDEX = "tables/events/index"
         (described(b'"ticks_per_second":1000000000.0', b'"ticks_per_second":0'), "ticks_per_second is 0"),
         (described(b'"base":2', b'"base":17'), r"locations\[1\].base is 17, allowed are computing"),
         (described(b'"rank":0', b'"rank":"0"'), r"locations\[0\].rank is .0., it must be a whole number"),
+        (described(b'"notes":{', b'"notes":{"cores":"two",'), "the note 'cores' is 'two'"),
+        (described(b'"notes":{', b'"notes":{"communicator_names":5,'), "the note 'communicator_names' is 5"),
         (described(b'"name":"cut"', b'"nom":"cut"'), r"report\[0\].nom is not known"),
     ],
 )

@@ -54,6 +54,10 @@ class ClockSummary:
     details: JSON = field(default_factory=dict)
 
 
+#: The notes that are read by the program, where a trace has them; the others are only shown.
+NOTES = {"communicator_names": dict, "threads": int, "cores": int, "switches": int}
+
+
 @dataclass(eq=False)
 class Description:
     """Everything about a trace but its rows; writer and reader of a store add these."""
@@ -124,6 +128,10 @@ def decode(text: bytes) -> Description:
         description.locations[k].half_width = math.inf
     for location in description.locations:
         _check_location(location)
+    for name, kind in NOTES.items():
+        noted = description.notes.get(name)
+        if noted is not None and type(noted) is not kind:
+            raise ValueError(f"the note {name!r} is {noted!r}")
     if not description.ticks_per_second > 0:
         raise ValueError(f"ticks_per_second is {description.ticks_per_second}")
     count, totals = len(description.locations), description.totals
