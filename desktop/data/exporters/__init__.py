@@ -57,7 +57,8 @@ def export(
         raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
     write: Callable[[TraceStore, Path, Progress, bool], Exported]
     write = import_module(f"desktop.data.exporters.{EXPORTERS[to]}").write
-    explaining = explained(StoreError, "cannot be written", file=folder, hint="make room there")
+    hint = "choose another folder or make room"
+    explaining = explained(StoreError, "cannot be written", file=folder, hint=hint)
     with explaining, WorkFolder(folder) as work:
         target = work / "made"
         target.mkdir()
