@@ -40,12 +40,13 @@ from desktop.core.effects import Trials, trials
 from desktop.core.plain import JSON
 from desktop.data.atomic import lock_file, write_text
 from desktop.data.description import commented, statements
+from desktop.data.naming import DESCRIPTION
 from desktop.data.reading import plain
 from desktop.data.structure import Decoder, Misfit
 from desktop.errors import ExperimentError, explained, reason
 
 FORMAT = 1
-DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
+JOURNAL, BUILDS = "trials.csv", "builds"
 #: Most attempts at one trial: the first, and two more at the end of its replicate.
 ATTEMPTS = 3
 _LARGEST = 1 << 20

@@ -1,4 +1,5 @@
-"""Display names of traces, in titles, lists, reports, and names of files to be saved."""
+"""Display names of traces, in titles, lists, reports, and names of files to be saved; how an experiment's is
+called."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from desktop.data.events import Location
 
+#: The description of an experiment in its folder.
+DESCRIPTION = "experiment.toml"
 #: Names, without suffixes, that tracing tools give to every trace, or people to the folder of one.
 _OF_EVERY_RUN = {"eztrace_log", "extrae_paraver_trace", "scorep", "tau", "trace", "tracefile", "traces"}
 

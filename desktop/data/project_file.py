@@ -18,7 +18,7 @@ from typing import Any
 from desktop.core.plain import JSON
 from desktop.data.archive import unpack
 from desktop.data.atomic import PartFile, place_of, write_bytes, write_text
-from desktop.data.experiment import DESCRIPTION
+from desktop.data.naming import DESCRIPTION
 from desktop.data.reading import head, plain
 from desktop.data.structure import Decoder, Misfit, Tree, encode
 from desktop.errors import ProjectError, reason

@@ -24,6 +24,7 @@ from desktop.core.arrays import Flags, Floats, Ints
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
 from desktop.data.frames import first_cells, headed, read_frame, write_frame
+from desktop.data.naming import DESCRIPTION
 from desktop.data.reading import head
 from desktop.errors import TableError
 
@@ -499,8 +500,6 @@ def is_runs(path: Path) -> bool:
 
 def holds_experiment(path: Path) -> bool:
     """Whether this is an experiment (its folder or description), not a table of runs."""
-    from desktop.data.experiment import DESCRIPTION
-
     path = Path(path)
     if path.is_dir():
         return (path / DESCRIPTION).is_file()
@@ -586,7 +585,7 @@ def _refuse_factor(name: str, sheet: _Sheet) -> None:
 
 def _described(sheet: _Sheet) -> Experiment | None:
     """The experiment of a journal whose description is beside it."""
-    from desktop.data.experiment import DESCRIPTION, read_experiment
+    from desktop.data.experiment import read_experiment
 
     folder = sheet.path.parent
     return read_experiment(folder) if sheet.is_journal and (folder / DESCRIPTION).is_file() else None

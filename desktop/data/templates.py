@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from desktop import resources
 from desktop.core.design import smallest_runs
 from desktop.data.experiment import (
-    DESCRIPTION,
     RESERVED,
     Experiment,
     Factor,
@@ -28,6 +27,7 @@ from desktop.data.experiment import (
     checked,
     write_experiment,
 )
+from desktop.data.naming import DESCRIPTION
 from desktop.data.places import Place, Spot, chosen, find_places, first_choice, hottest, offered, prepare
 from desktop.data.syntax import language_of
 from desktop.errors import ExperimentError, reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QStackedWidget, QTabWidget, QWidget
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from desktop.ui.frame import Frame
 
 _TITLE = "Experiment – Phasewright"
+#: In the order of their tabs.
+_STEPS: tuple[type[Step], ...] = (ProgramStep, DesignStep, RunStep, ReadStep, CompareStep)
+S = TypeVar("S", bound=Step)
 
 
 class ExperimentPage(Page):
@@ -66,16 +69,47 @@ class ExperimentPage(Page):
         self._stack.addWidget(scrolled(self._start_page()))
         self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
         self._stack.addWidget(self.steps)
-        self.program_page, self.design_page = ProgramStep(self.bench), DesignStep(self.bench)
-        self.run_page, self.read_page = RunStep(self.bench), ReadStep(self.bench)
-        self.compare_page = CompareStep(self.bench)
-        self.pages: tuple[Step, ...] = (
-            self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
-        )  # fmt: skip
-        for number, (name, page) in enumerate(zip(STEPS, self.pages, strict=True), 1):
-            self.steps.addTab(page, f"{number}  {name}")
+        self._made: dict[type[Step], Step] = {}
+        self._places = {kind: QStackedWidget() for kind in _STEPS}
+        for number, (name, place) in enumerate(zip(STEPS, self._places.values(), strict=True), 1):
+            self.steps.addTab(place, f"{number}  {name}")
             self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")
-        self.steps.currentChanged.connect(lambda _: self._refresh_actions())
+        self.steps.currentChanged.connect(self._turned)
+
+    def step(self, kind: type[S]) -> S:
+        """A step, made when it is first needed: all of them take as long as the rest of the page."""
+        made = self._made.get(kind)
+        if made is None:
+            made = self._made[kind] = kind(self.bench)
+            self._places[kind].addWidget(made)
+            self._join(made)
+            made.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
+        assert isinstance(made, kind)
+        return made
+
+    def _turned(self, number: int) -> None:
+        self.step(_STEPS[number])
+        self._refresh_actions()
+
+    @property
+    def program_page(self) -> ProgramStep:
+        return self.step(ProgramStep)
+
+    @property
+    def design_page(self) -> DesignStep:
+        return self.step(DesignStep)
+
+    @property
+    def run_page(self) -> RunStep:
+        return self.step(RunStep)
+
+    @property
+    def read_page(self) -> ReadStep:
+        return self.step(ReadStep)
+
+    @property
+    def compare_page(self) -> CompareStep:
+        return self.step(CompareStep)
 
     def _start_page(self) -> QWidget:
         text = quiet(
@@ -105,8 +139,8 @@ class ExperimentPage(Page):
         filled = experiment is not None or imported is not None
         newly_filled = filled and (old.project.experiment is None and old.project.imported is None)
         self._stack.setCurrentIndex(int(filled))
-        for page in self.pages:
-            page.show_snapshot(old, new)
+        for step in tuple(self._made.values()):
+            step.show_snapshot(old, new)
         if new.name != old.name or newly_filled:
             self._show_title(new)
         self.setWindowModified(not new.saved)
@@ -121,6 +155,8 @@ class ExperimentPage(Page):
             table = new.project.table
             compared = imported is not None and (table is None or table.array)
             self.show_step(0 if experiment is not None else 4 if compared else 3)
+        if filled:
+            self.step(_STEPS[self.steps.currentIndex()])
         self._refresh_actions()
 
     def _show_title(self, new: ExperimentSnapshot) -> None:
@@ -267,8 +303,8 @@ class ExperimentPage(Page):
     # ---- looks
 
     def show_anew(self) -> None:
-        for page in self.pages:
-            page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
+        for step in self._made.values():
+            step.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     def _end(self) -> None:
         if self.snapshot.running != "idle":

@@ -48,6 +48,7 @@ from desktop.ui.pages import (
     refill,
     row,
     set_up,
+    stacked,
 )
 from desktop.ui.theme import LIGHT
 from desktop.ui.workers import MainThread
@@ -558,7 +559,10 @@ class ReportDialog(ExportDialog):
             ("Style s&heet of HTML", self.user_files["html"]), ("&Colours of the timeline", self.states),
         )  # fmt: skip
         figures = group("Figures (if the run has them)", *self.figures.values(), None, spacing=3)
-        self._group = group("Tables (slides: in the appendix)", *self.tables.values(), None, spacing=3)
+        tables = tuple(self.tables.values())
+        half = -(-len(tables) // 2)  # one below the other they would be too high for a small screen
+        columns = (stacked(*some, None, spacing=3) for some in (tables[:half], tables[half:]))
+        self._group = group("Tables (slides: in the appendix)", row(*columns))
         parts = row(figures, self._group)
         lay_out(self, fields, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)

@@ -316,6 +316,7 @@ class Frame(QMainWindow):
         if self.current is not None:
             self._leave(self.current)
         self.current = page
+        page.use_theme(self.theme)
         self._visited = [*(p for p in self._visited if p is not page), page]
         for name in page.MENUS:
             self.menuBar().addMenu(page.menus[name])
@@ -738,8 +739,8 @@ class Frame(QMainWindow):
         style.apply(app, theme)
         for frame in self.frames:
             frame.theme = theme
-        for page in self.all_pages:
-            page.use_theme(theme)
+            if frame.current is not None:
+                frame.current.use_theme(theme)  # the others when they come to the front
 
     def _scheme_changed(self) -> None:
         if self.settings.theme == "system" and self.main is self:

@@ -61,9 +61,10 @@ def lettered(texts: Sequence[str], together: Callable[[int, int], bool] = lambda
 
     def give(candidates: Callable[[str], Sequence[str]]) -> None:
         for k, text in enumerate(texts):
-            used = {letters[i] for i in range(len(texts)) if letters[i] and i != k and together(i, k)}
             if not letters[k]:
-                letters[k] = next((key for key in candidates(text) if key not in used), "")
+                wanted = candidates(text)
+                used = {key for i, key in enumerate(letters) if key and key in wanted and together(i, k)}
+                letters[k] = next((key for key in wanted if key not in used), "")
 
     give(lambda text: [letter(text)] if letter(text) else [])
     give(lambda text: [word[0] for word in plain(text).lower().split() if word[0].isalnum()])
@@ -101,18 +102,20 @@ class _Target:
 
 def _targets(window: QWidget) -> list[_Target]:
     """What has a letter in a window or on a page of one, but for the menus."""
-    targets = []
+    targets: list[_Target] = []
     for widget in window.findChildren(QWidget):
-        if widget.window() is not window.window() and not widget.isHidden():
-            continue  # in a window of its own, such as an open dialog
+        texts: list[tuple[str, Callable[[str], object]]] = []
         if (isinstance(widget, QLabel) and widget.buddy() is not None) or isinstance(widget, QAbstractButton):
-            targets.append(_Target(widget, widget.text(), widget.setText))
+            texts = [(widget.text(), widget.setText)]
         elif isinstance(widget, QGroupBox):
-            targets.append(_Target(widget, widget.title(), widget.setTitle))
+            texts = [(widget.title(), widget.setTitle)]
         elif isinstance(widget, QTabBar):
-            for k in range(widget.count()):
-                targets.append(_Target(widget, widget.tabText(k), partial(widget.setTabText, k)))
-    return [target for target in targets if letter(target.text)]
+            texts = [(widget.tabText(k), partial(widget.setTabText, k)) for k in range(widget.count())]
+        texts = [(text, put) for text, put in texts if letter(text)]
+        # Not in a window of its own, such as an open dialog.
+        if texts and (widget.isHidden() or widget.window() is window.window()):
+            targets += [_Target(widget, *text) for text in texts]
+    return targets
 
 
 def settle(window: QWidget, menus: Sequence[QAction] = ()) -> None:

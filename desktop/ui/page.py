@@ -29,7 +29,7 @@ from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.icons import icon
-from desktop.ui.mnemonics import letter_menu, plain, settle
+from desktop.ui.mnemonics import join, letter_menu, plain, settle
 from desktop.ui.pages import asked_path, lay_out, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
@@ -91,6 +91,7 @@ class Page(QMainWindow):
         self._results = MainThread(self)
         self.messages: dict[str, Message] = {}
         self.tasks: dict[str, Running] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}  # of commands, as they are
         self.status: tuple[QWidget, ...] = ()  # at the right end of the status bar while it is in front
 
     # ---- what a page says of itself
@@ -250,13 +251,21 @@ class Page(QMainWindow):
             self.split.restoreState(state)
         self._show_theme(self._theme)
 
+    def _join(self, part: QWidget) -> None:
+        """Last step of a part of the page that is made later."""
+        for child in part.findChildren(QWidget):
+            child.setAcceptDrops(False)  # files that are dropped are the window's
+        join(part)
+        themes.dress(part, self._theme)
+
     def arrived(self) -> None:
         """Called when it was moved to another frame."""
         self._refresh_actions()
 
     def use_theme(self, theme: themes.Theme) -> None:
-        self._theme = theme
-        self._show_theme(theme)
+        if theme != self._theme:
+            self._theme = theme
+            self._show_theme(theme)
 
     def finish(self) -> None:
         """Called once at its end: end its dialogs and its work; then nothing is delivered any more."""
@@ -275,6 +284,9 @@ class Page(QMainWindow):
         """Give every command its keys in the settings."""
         for command in self.COMMANDS:
             action, keys = self.actions_by_id[command.id], self.settings.keys(self.NAME, command)
+            if keys == self._keys.get(command.id):
+                continue
+            self._keys[command.id] = keys
             action.setShortcuts([QKeySequence(key) for key in keys])
             keys_shown = ", ".join(key.toString(_NATIVE) for key in action.shortcuts())
             action.setToolTip(f"{command.title}{f' ({keys_shown})' if keys_shown else ''}\n{command.tip}")

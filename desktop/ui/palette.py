@@ -37,7 +37,8 @@ class PaletteEntry:
     @property
     def command(self) -> AnyCommand | None:
         """Its row in the page's table; None for entries that a menu is filled with, such as recent files."""
-        return next((c for c in self.page.COMMANDS if c.id == self.action.objectName()), None)
+        name = self.action.objectName()
+        return next((c for c in self.page.COMMANDS if c.id == name), None)
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -55,7 +56,7 @@ class PaletteEntry:
 
 def entries(page: Page) -> list[PaletteEntry]:
     """All entries of the menus of a page and their submenus."""
-    collected: list[PaletteEntry] = []
+    collected: dict[QAction, PaletteEntry] = {}
 
     def collect(above: QMenu, place: str) -> None:
         # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
@@ -66,13 +67,13 @@ def entries(page: Page) -> list[PaletteEntry]:
             if menu is not None:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
                 collect(menu, f"{place} › {text}" if place else text)
-            elif text and not action.isSeparator() and all(action != entry.action for entry in collected):
-                collected.append(PaletteEntry(text, place, page, action))
+            elif text and not action.isSeparator() and action not in collected:
+                collected[action] = PaletteEntry(text, place, page, action)
 
     for name in page.MENUS:
         page.menus[name].aboutToShow.emit()
         collect(page.menus[name], plain(page.menus[name].title()))
-    return collected
+    return list(collected.values())
 
 
 def score(query: str, text: str, more: str = "") -> float:

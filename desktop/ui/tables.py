@@ -43,6 +43,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QResizeEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -906,6 +907,7 @@ class FrameView(_Framed, QTableView):
         self.row_height = row_height
         self._roomy: int | None = None  # the column that takes the room that is left
         self._texts_need = 0  # pixels
+        self._unfitted = False
         self._begin(name, **how)
         set_up(self, showGrid=False, wordWrap=False)
         self.verticalHeader().hide()
@@ -1005,8 +1007,20 @@ class FrameView(_Framed, QTableView):
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.FontChange:
             self._measure()
-            self.fit()
+            self._unfitted = True
+            self._fit_in_view()
         super().changeEvent(event)
+
+    @guarded
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fit_in_view()
+
+    def _fit_in_view(self) -> None:
+        """Fit the columns to another font, of a table behind others when it is shown: there are fifty."""
+        if self._unfitted and self.isVisible():
+            self._unfitted = False
+            self.fit()
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:

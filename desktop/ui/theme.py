@@ -188,8 +188,10 @@ def palette(theme: Theme) -> QPalette:
 def dress(root: QWidget, theme: Theme) -> None:
     """Hand the theme to all within a widget that the palette does not dress: what has a `set_theme`."""
     for child in root.findChildren(QWidget):
-        if hasattr(child, "set_theme"):
-            child.set_theme(theme)
+        # Of its class, as Qt's classes look long for what they have not.
+        set_theme = getattr(type(child), "set_theme", None)
+        if set_theme is not None:
+            set_theme(child, theme)
 
 
 def faded(colour: str | QColor, alpha: int) -> QColor:

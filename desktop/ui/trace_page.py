@@ -43,7 +43,6 @@ from desktop.ui.commands import AnyCommand
 from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
-from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog, RemoteDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import asked_paths, column, set_up
@@ -239,13 +238,10 @@ class TracePage(Page):
     def _make_panel(self, panel_id: str) -> None:
         dock = self._docks[panel_id]
         panel = self._panels[panel_id] = self._specs[panel_id].make(self.workbench)
-        for child in panel.findChildren(QWidget):
-            child.setAcceptDrops(False)  # files that are dropped are the window's
         area = dock.widget()
         assert isinstance(area, _Scrolled)
         area.setWidget(panel)
-        join(area)
-        themes.dress(area, self._theme)
+        self._join(area)
         for act in self._made_calls.pop(panel_id):
             act(panel)
 

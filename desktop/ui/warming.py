@@ -1,14 +1,17 @@
-"""On a fresh installation: compile in the background what the first trace of each format would wait for."""
+"""In the background: load what the first visit of a page would wait for; on a fresh installation, compile
+what the first trace of each format would."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
 from desktop.progress import Progress
+from desktop.ui.commands import KINDS
 from desktop.ui.pages import set_up
 from desktop.ui.workers import MainThread
 from desktop.workbench.jobs import Job, Lane, Task
@@ -24,6 +27,8 @@ AFTER_MS = 2000
 def _work(job: Progress) -> bool:
     from desktop.data.warming import in_background, needed
 
+    for kind in KINDS:  # or who first goes to a page waits for what it imports
+        import_module(f"desktop.ui.{kind}_page")
     return in_background(job) if needed() else True
 
 

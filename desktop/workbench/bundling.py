@@ -159,7 +159,7 @@ def _other_files(workspace: Workspace) -> Iterator[tuple[Literal["experiment", "
 
 def _files(path: Path) -> list[Path]:
     """A file, or all in the folder of an experiment; none of another folder."""
-    from desktop.data.experiment import DESCRIPTION
+    from desktop.data.naming import DESCRIPTION
 
     files = sorted(path.rglob("*")) if (path / DESCRIPTION).is_file() else [path]
     return [file for file in files if file.is_file()]

@@ -26,7 +26,8 @@ from desktop.core.effect_tables import (
 )
 from desktop.core.effect_tables import over_processors as fitted
 from desktop.core.effects import Effects, Trials, analyse
-from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
+from desktop.data.experiment import read_experiment, to_trials
+from desktop.data.naming import DESCRIPTION
 
 if TYPE_CHECKING:
     from desktop.data.runs import RunTable

@@ -354,7 +354,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             import shutil
 
             from desktop import resources
-            from desktop.data.experiment import DESCRIPTION
+            from desktop.data.naming import DESCRIPTION
             from desktop.errors import ExperimentError
 
             if (folder / DESCRIPTION).exists():

@@ -112,6 +112,7 @@ def session(trace: Path, profiled: str) -> None:
     from desktop import resources
     from desktop.ui.commands import KINDS
     from desktop.ui.panels import panels
+    from desktop.ui.warming import WarmUp
     from desktop.workbench.model import MODELS
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -121,9 +122,11 @@ def session(trace: Path, profiled: str) -> None:
         step, windows = at.step, at.windows
         step("first window", lambda: windows.open([]))
         frame: Any = windows._open[0]
+        warming = WarmUp(frame)  # as `desktop.ui.windows.run` makes one
         page: Any = frame.trace
         bench, view = page.workbench, page.curve_view
         step("open the trace", lambda: page.open_path(trace))
+        step("load what other pages need", warming.begin)
         if bench.snapshot.problem is not None:
             raise SystemExit(bench.snapshot.problem.sentence)
         for k, n in enumerate((2, 3, 4, 5, 12, 4)):

@@ -503,7 +503,9 @@ def test_durations_feed_the_factor_model(
         table.bench.undo()
         assert table.bench.snapshot.project.table == project.table
         main.frame.choose_theme("dark")
-        assert main._theme is DARK and table._theme is DARK
+        for page in (main, table):
+            main.frame.go_to(page)
+            assert page._theme is DARK
         main.frame._leaving = True  # nobody is there to be asked whether to save
         windows.quit()
         assert main.comparing is None, "it closes with its project"

@@ -37,7 +37,7 @@ from desktop.data.experiment import (
 )
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.design import write_pdf
-from desktop.ui.experiment.parts import ErrandDialog
+from desktop.ui.experiment.parts import ErrandDialog, Step
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import handbook
@@ -359,7 +359,7 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPa
 def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
-    assert window.steps.currentWidget() is page, "a table of runs is there to be read"
+    assert page.isVisible(), "a table of runs is there to be read"
     page.effects.chosen.emit("F4")
     place = [e.term for e in window.bench.snapshot.every.effects].index("F4")
     for table in (page.effects, page.rank, page.anova):
@@ -449,9 +449,7 @@ def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -
 def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table4_printed_rows.csv")
     page = window.compare_page
-    assert (
-        window.steps.currentWidget() is page and page.tabs.tabText(page.tabs.currentIndex()) == "Array search"
-    )
+    assert page.isVisible() and page.tabs.tabText(page.tabs.currentIndex()) == "Array search"
     assert list(cells(page.ranking, "Run").values()) == ["16", "7", "25", "1"]
     assert cells(page.ranking, "Share")["16"] == "50.0" and cells(page.ranking, "F5")["16"] == "28"
     assert "run 16 with 33.00" in page.search_words.text() and not page.level_chart.content.empty
@@ -473,9 +471,7 @@ def test_a_table_of_delay_sizes_is_pasted(
     settle(qtbot, window)
     assert window.bench.snapshot.problem == "" and kept.read_text() == text
     page = window.compare_page
-    assert (
-        window.steps.currentWidget() is page and page.tabs.tabText(page.tabs.currentIndex()) == "Delay sizes"
-    )
+    assert page.isVisible() and page.tabs.tabText(page.tabs.currentIndex()) == "Delay sizes"
     assert (
         cells(page.doses, "Linear") == {"f": "yes"}
         and cells(page.doses, "Per unit, largest")["f"] == "0.02000"
@@ -495,8 +491,9 @@ def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentPage, n
         QApplication.processEvents()
         assert (window.frame.width(), window.frame.height()) == (800, 500)
     window.frame.resize(1280, 720)
-    for page in window.pages:
-        window.steps.setCurrentWidget(page)
+    for number in range(5):
+        window.show_step(number)
+        page = next(step for step in window.findChildren(Step) if step.isVisible())
         QApplication.processEvents()
         assert page.content.height() <= page.height(), "nothing has to be scrolled on a usual screen"
 

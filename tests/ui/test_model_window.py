@@ -190,6 +190,7 @@ def test_a_table_goes_to_a_page_from_wherever_it_comes(
         assert isinstance(last, ModelPage)
         qtbot.waitUntil(lambda: last.bench.snapshot.fit is not None, timeout=60_000)
         last.frame.choose_theme("dark")
+        main.frame.go_to(main)
         assert main._theme is DARK
     finally:
         windows.quit()

@@ -24,7 +24,7 @@ import pytest
 
 from desktop.data import project_file
 from desktop.data.events import Activity
-from desktop.data.experiment import DESCRIPTION
+from desktop.data.naming import DESCRIPTION
 from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
