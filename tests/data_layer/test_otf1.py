@@ -449,7 +449,7 @@ def test_local_definitions_hold_in_their_stream(tmp_path: Path) -> None:
 def test_processes_without_a_name_are_called_as_everywhere(tmp_path: Path) -> None:
     """By the rank and thread that statistics, sentences and rows count, not by numbers from 1 on."""
     events = "1\n*{}\nE1\n2\n*{}\nL1\n"
-    files = {"": "1:1\n2:2\n3:3\n", "0.def": "DTR64\nDP3NM\"\"PT2\n"}
+    files = {"": "1:1\n2:2\n3:3\n", "0.def": 'DTR64\nDP3NM""PT2\n'}
     files |= {f"{k}.events": events.format(k, k) for k in (1, 2, 3)}
     memory = read(oracle.write(tmp_path, files))
     assert [at.name for at in memory.locations] == [location_name(at) for at in memory.locations]
