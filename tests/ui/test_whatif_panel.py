@@ -17,6 +17,7 @@ from desktop.data.structure import Decoder, Misfit, encode
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.workbench.model import Project, names
+from tests.data_layer import archives
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -121,6 +122,25 @@ def test_regions_have_the_names_that_the_project_gives_them(qtbot, window, panel
     bench.name_region("factor", "solve")
     assert "solve 2 times faster" in panel.words.text()
     assert any("solve 2 times faster" in remark for remark in window.curve_view.description().remarks)
+
+
+def test_a_range_is_shown_with_its_reason(qtbot, window, monkeypatch, tmp_path):
+    monkeypatch.setattr("desktop.data.whatif.crowding", lambda store: "4 threads shared 2 cores.")
+    window.open_path(next(archives.unpack("ezt_psort_8_dilated", tmp_path).rglob("*.otf2")))
+    qtbot.waitUntil(
+        lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
+    )
+    window.show_panel("whatif")
+    settled(qtbot, window)
+    panel, what_if = window.panel("whatif"), window.workbench.snapshot.what_if
+    assert "shared" not in panel.words.text() and math.isnan(what_if.prediction.low_s)
+    panel.rank_speed.put(4.0)
+    panel.rank_speed.turned.emit()
+    settled(qtbot, window)
+    found = window.workbench.snapshot.what_if.prediction
+    assert found.low_s < found.duration_s
+    said = f"{quantity(found.low_s, 's')} to {quantity(found.duration_s, 's')} instead of"
+    assert panel.words.text().startswith(said) and panel.words.text().endswith("4 threads shared 2 cores.")
 
 
 def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
