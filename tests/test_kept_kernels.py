@@ -81,7 +81,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, kind: str) -> None:
     for damaged in (b"", whole[:-40]):
         file.write_bytes(damaged)
         assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
-        assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
     file.unlink()
     file.mkdir()  # so that it can be neither read nor written
     assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
@@ -130,8 +130,10 @@ with working(progress):
 """
 
 
-@pytest.mark.parametrize("pairs", ["from pairs import total", "exec(open('pairs.py').read())"])
-@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize(
+    ("at", "pairs"),
+    [(1, "from pairs import total"), (2, "from pairs import total"), (2, "exec(open('pairs.py').read())")],
+)
 def test_cancelled_work_compiles_no_more(tmp_path: Path, at: int, pairs: str) -> None:
     """Before a kernel and inside of another, also of those that cannot be cached; the next work compiles what
     is missing. Kernels of other packages go on."""

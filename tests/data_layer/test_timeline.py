@@ -508,7 +508,7 @@ def test_regions_that_are_defined_while_others_are_looked_at(tmp_path):
         digest.finish()
 
 
-MANY = 50_000
+MANY = 25_000
 
 
 def with_many(path: Path, rows: int, *, at_once: bool) -> TraceStore:

@@ -28,7 +28,7 @@ IDS = ["1366x768", "1280x800", "150 %"]
 
 @pytest.fixture
 def small(
-    qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None, request: pytest.FixtureRequest
+    qtbot: QtBot, own_cache: None, settings: Settings, no_thread_left: None, request: pytest.FixtureRequest
 ) -> Iterator[TracePage]:
     """A trace in a window of a size, with text of a size."""
     width, height, percent = request.param

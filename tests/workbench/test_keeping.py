@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -12,11 +13,11 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import Mock
 
 import psutil
@@ -52,6 +53,7 @@ from desktop.workbench.model import (
 from desktop.workbench.workbench import Workbench
 from tests.data_layer.damage import sample
 from tests.inline import Inline
+from tests.workbench import saving
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -750,19 +752,27 @@ def test_damaged_recoveries_are_left_alone(tmp_path: Path) -> None:
     assert recoveries(tmp_path) == [] and len(list(tmp_path.iterdir())) == 2
 
 
-def killed(mode: str, folder: Path, delay: float, interval: float) -> list[list[str]]:
-    """What the process said before it was killed."""
-    words = [sys.executable, "-m", "tests.workbench.saving", mode, folder / "p.phasewright", folder / "r"]
-    process = subprocess.Popen([*map(str, words), str(interval)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    lines = [process.stdout.readline().split()]
-    timer = Timer(delay, process.send_signal, (signal.SIGKILL,))
+def killed(
+    mode: Literal["save", "autosave"], folder: Path, delay: float, interval: float
+) -> list[tuple[str, int, float]]:
+    """What the process told before it was killed."""
+    forks = multiprocessing.get_context("forkserver")  # which imports the program once
+    forks.set_forkserver_preload([saving.__name__])
+    hear, tell = forks.Pipe(duplex=False)
+    words = mode, folder / "p.phasewright", folder / "r", interval, tell
+    process = forks.Process(target=saving.main, args=words)
+    process.start()
+    tell.close()
+    told = [hear.recv()]
+    timer = Timer(delay, process.kill)
     timer.start()
-    lines += [line.split() for line in process.stdout if line.endswith("\n")]
+    with hear, suppress(EOFError):
+        while True:
+            told.append(hear.recv())
     timer.join()
-    process.wait()
-    process.stdout.close()
-    return lines
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    return told
 
 
 def test_what_was_saved_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
@@ -770,8 +780,8 @@ def test_what_was_saved_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
     for number in range(KILLS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        lines = killed("save", folder, rng.uniform(0.0, 0.4), 0)
-        last = max((int(n) for word, n, _ in lines if word == "saved"), default=0)
+        told = killed("save", folder, rng.uniform(0.0, 0.4), 0)
+        last = max((n for word, n, _ in told if word == "saved"), default=0)
         file = folder / "p.phasewright"
         found = len(read_workspace(file).tables) if file.exists() else 0
         assert last <= found <= last + 1
@@ -787,10 +797,9 @@ def test_autosave_loses_no_more_than_its_interval(tmp_path: Path) -> None:
     for number in range(KILLS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        lines = killed("autosave", folder, rng.uniform(0.0, 0.6), interval)
+        told = killed("autosave", folder, rng.uniform(0.0, 0.6), interval)
         said = {
-            word: [(int(n), float(t)) for about, n, t in lines if about == word]
-            for word in ("edited", "begun", "saved")
+            word: [(n, t) for about, n, t in told if about == word] for word in ("edited", "begun", "saved")
         }
         kept = max((n for n, _ in said["saved"]), default=0)
         left = recoveries(folder / "r")
