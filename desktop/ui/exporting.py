@@ -47,9 +47,12 @@ from desktop.ui.pages import (
     quiet,
     refill,
     row,
+    scrolled,
     set_up,
     stacked,
+    together,
 )
+from desktop.ui.sizes import fitting
 from desktop.ui.theme import LIGHT
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
@@ -218,13 +221,14 @@ class SheetDialog(ExportDialog):
             ("For&mat", self.format), ("&Width", self.wide), ("&Height", self.high),
             ("Text &size", self.points), ("&Resolution", self.dpi), ("St&yle", self.style_box), self.with_csv,
         )  # fmt: skip
-        left = fill_layout(QVBoxLayout(), self._form, texts, None)
+        left = fill_layout(QVBoxLayout(), self._form, (scrolled(texts), 1))
         self.preview = set_up(QLabel(), accessibleName="Preview", alignment=Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
         self.preview.setMinimumSize(QSize(32 * em, 20 * em))
         body = row(left, (self.preview, 1))
         lay_out(self, (body, 1), self._foot())
+        self.resize(fitting(self, 54, 44))
         copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
         self._later = set_up(QTimer(self), singleShot=True, interval=60, timeout=self._show_preview)
@@ -563,8 +567,9 @@ class ReportDialog(ExportDialog):
         half = -(-len(tables) // 2)  # one below the other they would be too high for a small screen
         columns = (stacked(*some, None, spacing=3) for some in (tables[:half], tables[half:]))
         self._group = group("Tables (slides: in the appendix)", row(*columns))
-        parts = row(figures, self._group)
-        lay_out(self, fields, parts, self.statistics, self.appendix, self._foot())
+        parts = scrolled(together(figures, self._group))
+        lay_out(self, fields, (parts, 1), self.statistics, self.appendix, self._foot())
+        self.resize(fitting(self, 48, 38))
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
         words = "The command that makes this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)

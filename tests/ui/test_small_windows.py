@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QApplication, QLineEdit, QTabBar
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import folder, samples
@@ -16,7 +16,9 @@ from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment.compare import CompareStep
 from desktop.ui.experiment.design import DesignStep
 from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.exporting import ExportDialog
 from desktop.ui.frame import Frame
+from desktop.ui.pages import titled
 from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
@@ -195,3 +197,52 @@ def test_compared_effects_have_their_unit(qtbot: QtBot, small: TracePage) -> Non
     page.bench.set_analysis("take logarithms", transform=0.0)
     qtbot.waitUntil(lambda: heads(step.single)[1] == "Half effect [ln]")
     assert heads(step.tables)[-1] == "Base [s]" and step.cost.text().endswith(" ln")
+
+
+@on_all
+def test_names_of_regions_have_room_beside_their_activities(qtbot: QtBot, small: TracePage) -> None:
+    small.show_panel("classes")
+    panel = small.panel("classes")
+    QApplication.processEvents()
+    table = panel.table
+    name = table.fontMetrics().horizontalAdvance("backward_solve")
+    assert table.columnWidth(0) > name and in_view(table)
+    panel.search.setText("point2point")
+    assert table.frames.rowCount() == 2, "also by a role that is not in sight"
+
+
+@on_all
+@pytest.mark.parametrize("command", ["report", "export_figure"])
+def test_large_dialogs_fit_the_screen(qtbot: QtBot, small: TracePage, command: str) -> None:
+    """All of them down to their buttons, at 768 pixels less the bar of the desktop; the rest scrolls."""
+    small.actions_by_id[command].trigger()
+    dialog = small.findChild(ExportDialog)
+    assert dialog is not None and dialog.isVisible()
+    QApplication.processEvents()
+    assert dialog.minimumSizeHint().height() < 680
+    dialog.resize(dialog.width(), 680)
+    QApplication.processEvents()
+    assert dialog.height() == 680 and dialog.rect().contains(dialog.buttons.geometry())
+    dialog.reject()
+
+
+@on_all
+def test_labels_of_fields_are_whole_beside_their_letter(small: TracePage) -> None:
+    """Qt draws the underlined letter apart from its neighbours, which is wider than the word, and nothing
+    beyond the label: with room for more, the same is drawn."""
+    for text in ("&Trace", "T&emplate of slides"):
+        field = QLineEdit(small)
+        label = titled(text, field)
+        label.setParent(small)
+        label.setFont(QApplication.font())
+        pictures = []
+        for more in (0, 20):
+            label.resize(label.sizeHint() + QSize(more, 0))
+            image = label.grab().toImage()
+            ground = image.pixel(0, 0)
+            columns = range(image.width())
+            drawn = [x for x in columns if any(image.pixel(x, y) != ground for y in range(image.height()))]
+            pictures.append(max(drawn))
+        assert pictures[0] == pictures[1], text
+        label.deleteLater()
+        field.deleteLater()

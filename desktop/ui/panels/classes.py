@@ -17,6 +17,8 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}
 _REGION = 0
+#: Width in heights of the text from which on names of regions and their roles have room beside each other.
+_NARROW = 20
 
 
 class ClassesPanel(Panel):
@@ -51,7 +53,16 @@ class ClassesPanel(Panel):
             self, intro, boxes, self.search, self.note, (self.table, 1), row(self._reset, None),
             margins=(10, 8, 10, 8),
         )  # fmt: skip
+        self._narrow = False
         self._show_rules(Snapshot())
+
+    def _arrange(self) -> None:
+        """Leave names of regions the room of their roles, by which they can be found all the same, where there
+        is little."""
+        narrow = self.width() < _NARROW * self.fontMetrics().height()
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self.table.set_hidden(("Role",) if narrow else None)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         project, before = new.project, old.project

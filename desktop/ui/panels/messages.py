@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from desktop.core.arrays import Ints
-from desktop.core.units import grouped, quantity
+from desktop.core.units import grouped, quantity, unbroken
 from desktop.data.chart import Axis, Cells, Content
 from desktop.data.columns import Column
 from desktop.ui.pages import choices, divided, lay_out, row, set_up, stacked
@@ -129,7 +129,7 @@ class MessagesPanel(Panel):
         self._say(f"{label}: {messages} messages, {size}")
 
     def _say(self, text: str) -> None:
-        self.about.setText(text)
+        self.about.setText(unbroken(text))
         self.about.setToolTip(text)  # where it is cut
 
 
