@@ -569,7 +569,7 @@ class ReportDialog(ExportDialog):
         self._group = group("Tables (slides: in the appendix)", row(*columns))
         parts = scrolled(together(figures, self._group))
         lay_out(self, fields, (parts, 1), self.statistics, self.appendix, self._foot())
-        self.resize(fitting(self, 48, 38))
+        self.resize(fitting(self, 54, 46))
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
         words = "The command that makes this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)

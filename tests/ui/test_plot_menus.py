@@ -48,6 +48,7 @@ OTHERS = {
     "SheetView": "a table, whose menu copies",
     "Elided": "a line of text",
     "_Words": "lines of text",
+    "MessageBar": "a sentence with a stripe beside it",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",
     "TimePlot": "what three plots have in common",

@@ -57,8 +57,7 @@ class ClassesPanel(Panel):
         self._show_rules(Snapshot())
 
     def _arrange(self) -> None:
-        """Leave names of regions the room of their roles, by which they can be found all the same, where there
-        is little."""
+        """Where there is little room, names get that of roles, by which regions are found all the same."""
         narrow = self.width() < _NARROW * self.fontMetrics().height()
         if narrow != self._narrow:
             self._narrow = narrow
