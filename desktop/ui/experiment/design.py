@@ -78,7 +78,7 @@ class DesignStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        high = 10 * self.fontMetrics().lineSpacing()
+        high = 9 * self.fontMetrics().lineSpacing()
         self.offers = set_up(FrameView("Designs that fit"), chosen=self._take, minimumHeight=high)
         self.budget = set_up(
             QSpinBox(), range=(0, MOST_RUNS), specialValueText="any", accessibleName="Most treatments",
