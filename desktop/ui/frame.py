@@ -736,6 +736,11 @@ class Frame(QMainWindow):
         if abs(font.pointSizeF() - size) > 0.01:
             font.setPointSizeF(size)
             app.setFont(font)
+            for window in app.topLevelWidgets():
+                if isinstance(window, Frame) and window.isVisible():
+                    # It is laid out in this turn of the event loop, and painted in the next.
+                    window.setUpdatesEnabled(False)
+                    QTimer.singleShot(0, window, partial(window.setUpdatesEnabled, True))
         style.apply(app, theme)
         for frame in self.frames:
             frame.theme = theme
