@@ -90,7 +90,7 @@ def test_lanes_below_have_their_own_axes_and_the_same_phases(qtbot: QtBot, windo
             np.testing.assert_array_equal(drawn, getattr(expected, name))
         assert lane.axis.low <= curve.level.min() and lane.axis.high >= curve.level.max()
         assert (box.rect.left(), box.rect.width()) == (view._main.rect.left(), view._main.rect.width())
-        assert box.rect.height() > 2 * view.fontMetrics().height()
+        assert box.rect.height() >= 2 * view.fontMetrics().height()
     boxes = [view._main.rect, *(box.rect for box in view._track_boxes)]
     assert all(a.bottom() <= b.top() for a, b in itertools.pairwise(boxes))
     assert boxes[-1].bottom() <= view._axis.top() < view.height()

@@ -140,7 +140,7 @@ def test_messages_show_who_sends_to_whom(qtbot, window):
     panel = window.panel("messages")
     talk = window.workbench.snapshot.statistics.stats[0].messages
     assert panel.model.rowCount() == talk.sender.size
-    assert f"{int(talk.count.sum()):,}".replace(",", " ") in panel.about.text()
+    assert f"{int(talk.count.sum()):,}".replace(",", "\N{NO-BREAK SPACE}") in panel.about.text()
     matrix = panel.matrix
     matrix.grab()
     size = len(window.workbench.snapshot.statistics.names)
