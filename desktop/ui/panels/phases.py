@@ -229,15 +229,15 @@ def _begun(text: str) -> Iterator[str]:
 def _lines(text: str, font: QFont, width: int, limit: int) -> list[str]:
     """The text in at most `limit` lines of this width; the last ends in an ellipsis if it is cut."""
     metrics = QFontMetrics(font)
-    if limit == 1 or metrics.horizontalAdvance(text) <= width:
+    if metrics.horizontalAdvance(text) <= width:  # Qt would elide some that just fit
+        return [text]
+    if limit == 1:
         return [metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)]
     words, first = text.split(" "), 1
     while first < len(words) and metrics.horizontalAdvance(" ".join(words[: first + 1])) <= width:
         first += 1
-    return [
-        metrics.elidedText(" ".join(words[:first]), Qt.TextElideMode.ElideRight, width),
-        *_lines(" ".join(words[first:]), font, width, limit - 1),
-    ]
+    line, rest = " ".join(words[:first]), " ".join(words[first:])
+    return [*_lines(line, font, width, 1), *(_lines(rest, font, width, limit - 1) if rest else ())]
 
 
 class PhasesPanel(QScrollArea):
