@@ -98,7 +98,7 @@ class Stage:
         if bench.snapshot.document is None:
             window.open_path(path or resources.samples()[sample].path)
             self.settle(window)
-        size_docks(window, wide=300, high=150)
+        size_docks(window, wide=300, high=165)
         window.frame.statusBar().clearMessage()
         window.frame.use_theme(LIGHT)
         bench.select(None)

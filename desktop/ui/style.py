@@ -99,7 +99,7 @@ class Style(QProxyStyle):
             self._outline(option, painter, theme.focus if focused else theme.grid)
             return
         super().drawPrimitive(element, option, painter, widget)
-        if element == _Primitive.PE_IndicatorCheckBox and option.state & _State.State_Off:
+        if element == _Primitive.PE_IndicatorCheckBox:
             self._outline(option, painter, theme.muted)  # that of Fusion is hardly seen on a dark ground
 
     def _outline(self, option: Any, painter: QPainter, colour: str, width: int = 1) -> None:

@@ -106,12 +106,11 @@ def test_what_scrolls_has_a_frame_that_shows_the_focus(
     assert seen(widget).pixelColor(*edge).name() == theme.focus
 
 
-def test_an_empty_box_is_seen_on_any_ground(shown: Show, theme: Theme) -> None:
+def test_a_box_is_seen_on_any_ground(shown: Show, theme: Theme) -> None:
     box = shown(QCheckBox())
-    found = colours(seen(box))
-    assert {theme.muted, theme.background} <= found
-    box.setChecked(True)
-    assert theme.muted not in colours(seen(box))
+    for checked in (False, True):
+        box.setChecked(checked)
+        assert {theme.muted, theme.background} <= colours(seen(box))
 
 
 def test_the_default_button_shows_the_focus(qtbot: QtBot, shown: Show, theme: Theme) -> None:
