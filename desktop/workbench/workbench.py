@@ -78,6 +78,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.causes import Causes
     from desktop.data.events import Activity
     from desktop.data.exporters import Exported
+    from desktop.data.iterations import Level
     from desktop.data.statistics import Statistics
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules, Utilization
@@ -190,6 +191,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._lane("whatif"), self._lane("helps"), lambda what_if: self._show(what_if=what_if)
         )
         self._tracing_waits = self._lane("waiting")
+        self._folding = self._lane("iteration")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
@@ -980,6 +982,23 @@ class Workbench(EditBench[Snapshot, Project]):
         if times_s != self.snapshot.boundaries:
             self._show(boundaries=times_s)
 
+    def fit_iteration(
+        self, level: Level, n: int | None, done: Callable[[PhaseFit, tuple[Firm | None, ...]], None]
+    ) -> None:
+        """Fit phases in the iteration that stands for all of a loop (`desktop.data.iterations.phases_in`), n
+        None: the suggested number; `done` gets the answer to the last call."""
+        from desktop.data.iterations import model_inside, phases_in
+
+        run, model = self.snapshot.run, model_inside(self.project.phases.model)
+        if run is None:
+            return
+        self._folding.submit(
+            "Phases in an iteration",
+            lambda job: phases_in(level, run.curve, n, model),
+            lambda answer: done(*answer),
+            self._failed,
+        )
+
     def know_repeats(self, fit: PhaseFit | None, firm: tuple[Firm | None, ...]) -> None:
         """How firm the breakpoints of a fit are over runs of the same program."""
         if (fit, firm) != self.snapshot.repeated:
@@ -1361,6 +1380,7 @@ class Workbench(EditBench[Snapshot, Project]):
         if self._store is not None:
             self._tracking.cancel()
             self._sharpening.cancel()
+            self._folding.cancel()
             self._curves = None
             self._counting.cancel()
             self._what_if.forget()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread, current_thread
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
 
 from desktop import resources
 from desktop.core.units import brief
+from desktop.data import iterations
 from desktop.ui.frame import Frame
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -44,13 +48,24 @@ def looked_at(qtbot, window, trace: Path):
     return window.panel("iterations")
 
 
-def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window):
+def seen_in(threads: list[Thread], call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call that notes its thread."""
+
+    def noted(*given: Any) -> Any:
+        threads.append(current_thread())
+        return call(*given)
+
+    return noted
+
+
+def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window, monkeypatch):
     sample = next(s.path for s in resources.samples() if "wave1d" in str(s.path))
     panel = looked_at(qtbot, window, sample)
     workbench = window.workbench
     place = [level.loop.count for level in workbench.snapshot.statistics.iterations.levels].index(100)
     panel.level.setCurrentIndex(place)
     panel.level.activated.emit(place)
+    qtbot.waitUntil(lambda: not workbench.busy, timeout=TIMEOUT)
     level = panel.selected_level
     said = panel.words.text()
     first, last = level.loop.bounds[[0, -1]].tolist()
@@ -61,7 +76,12 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
     assert fitted.label.endswith("phases")
 
+    threads: list[Thread] = []
+    monkeypatch.setattr(iterations, "over_iterations", seen_in(threads, iterations.over_iterations))
+    panel.phases.setValue(3)
     panel.phases.setValue(2)  # fitted live
+    qtbot.waitUntil(lambda: not workbench.busy, timeout=TIMEOUT)
+    assert threads and current_thread() not in threads
     assert len(panel.chart.content.verticals) == 1
     firm = panel.chart.content.series[-1]
     assert firm.label.endswith("over 99 of 100 iterations")  # where its breakpoint lies in them

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -17,6 +19,7 @@ from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 if TYPE_CHECKING:
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.iterations import Iterations, Level
 
@@ -174,24 +177,29 @@ class IterationsPanel(Panel):
         self.odd.show_rows(columns, rows, "Iterations that last longer than their neighbours")
 
     def _draw(self) -> None:
-        """The chart, with the chosen number of phases."""
-        from desktop.data.iteration_charts import fold_chart
-        from desktop.data.iterations import model_inside, phases_in
-
-        level, run = self.selected_level, self._workbench.snapshot.run
-        if level is None or run is None:
+        """Draw the chart when its phases, of the chosen number, are fitted."""
+        level = self.selected_level
+        if level is None:
             return
-        model = model_inside(self._workbench.snapshot.project.phases.model)
-        self._fit, firm = phases_in(level, run.curve, self.phases.value() or None, model)
+        self._fit = None  # until then there are none to take
+        self.inner.setEnabled(False)
+        self._workbench.fit_iteration(level, self.phases.value() or None, partial(self._show_phases, level))
+
+    def _show_phases(self, level: Level, fit: PhaseFit, firm: Sequence[Firm | None]) -> None:
+        from desktop.data.iteration_charts import fold_chart
+
+        if level is not self.selected_level:
+            return
+        self._fit = fit
         inner = ", ".join(
             quantity(t, "s", 4) + ("" if one is None else f" ({one.words})")
-            for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
+            for t, one in zip(fit.breaks[1:-1].tolist(), firm, strict=True)
         )
         places = f", with breakpoints at {inner}" if inner else ""
-        words = f"{level.sentence} Phases in an iteration: {self._fit.n}{places}."
-        self.chart.set_content(fold_chart(level, self._fit, firm), words)
+        words = f"{level.sentence} Phases in an iteration: {fit.n}{places}."
+        self.chart.set_content(fold_chart(level, fit, firm), words)
         text = "The phases of this iteration in every iteration of the run"
-        _offer(self.inner, level.loop.count * self._fit.n, text)
+        _offer(self.inner, level.loop.count * fit.n, text)
 
     # ---- acting
 
