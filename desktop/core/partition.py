@@ -512,11 +512,13 @@ def cover_with_budget(
             goal = gap(tree.edges, rj[p], ro[p], rj[b], ro[b])
             j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e, goal)
             count[1] += more
-            far = gap(tree.edges, rj[p], ro[p], j, o)
-            if far > goal:
+            whole = j == sj[q] and o == so[q]
+            if not whole and gap(tree.edges, rj[p], ro[p], j, o) >= goal * (1 - 1e-12):
                 j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
                 count[1] += more
-            if far > goal or (far == goal and d < degree_at[b]):
+            # From one to the other: their distances from a far start may be rounded to the same.
+            beyond = gap(tree.edges, rj[b], ro[b], j, o)
+            if beyond > 0 or (beyond == 0 and d < degree_at[b]):
                 rj[b], ro[b], degree_at[b] = j, o, d
                 rq[b] = q + 1 if j == sj[q] and o == so[q] else q
         if rq[b] == sj.size:

@@ -435,3 +435,11 @@ def test_breaks_given_by_hand(curve: StepCurve, data: st.DataObject, n: int, mod
     errors = x.errors([x.place(t) for t in breaks], [k] * found.n)
     assert found.error == pytest.approx(errors, rel=1e-9, abs=1e-12)
     assert found.epsilon == pytest.approx(max(errors), rel=1e-9, abs=1e-12)
+
+
+def test_a_budget_sees_who_gets_further_though_both_are_far_from_the_start() -> None:
+    """A line errs 2e-8 less than a constant, as it gets further by less than times at 6.7e7 have digits."""
+    curve = StepCurve(np.array([0.0, 1.0, 2.0**26, 2.0**26 + 1]), np.array([0.0, 0.0, 1.0]), 1.0, 1.0)
+    found = fit(curve, 3, "budget")
+    assert found.degree.tolist() == [1]
+    assert found.epsilon == pytest.approx(fit(curve, 1, "linear").epsilon, rel=1e-12)
